@@ -51,8 +51,8 @@ def fit(solver: str) -> Figures:
 
     rng = np.random.default_rng(1)
     features = rng.standard_normal((100_000, 50))
-    predictor = 0.3 + features @ (0.5 * rng.standard_normal(50))
-    data = features, (rng.random(100_000) < 1.0 / (1.0 + np.exp(-predictor))).astype(int)
+    chances = 1.0 / (1.0 + np.exp(-0.3 - features @ (0.5 * rng.standard_normal(50))))
+    data = features, (rng.random(100_000) < chances).astype(int)
     calls = {
         "ours": lambda: BayesianLogisticRegression(random_state=0).fit(*data),
         "theirs": lambda: LogisticRegression(C=1e3, solver=solver).fit(*data),
@@ -64,18 +64,16 @@ def fit(solver: str) -> Figures:
 def network() -> Figures:
     """Return microseconds of a gradient of 1000 nodes, and of the bare products in it."""
     import surrokit as sk
-    from surrokit.interfaces import LearningProblem
+    from surrokit.interfaces import Evaluations, LearningProblem
 
     rng = np.random.default_rng(0)
-    known = rng.standard_normal((400, 50))
-    values = 0.5 * np.square(known).sum(axis=1) + np.log1p(known[:, 0] ** 2)
-    network = sk.make("surrogate", "additive", n_nodes=1000)
-    learner = network.learner(LearningProblem(dim=50, capabilities=frozenset()), rng)
-    learner.observe(sk.Evaluations(positions=known, values=values))
+    places = rng.standard_normal((400, 50))
+    values = 0.5 * (places**2).sum(axis=1) + np.log1p(places[:, 0] ** 2)
+    problem = LearningProblem(dim=50, capabilities=frozenset())
+    learner = sk.make("surrogate", "additive", n_nodes=1000).learner(problem, rng)
+    learner.observe(Evaluations(positions=places, values=values))
     fitted, positions = learner.fit(), rng.standard_normal((4, 50))
-    # two products and one activation, in the fastest layouts and with buffers made beforehand
-    first = rng.standard_normal((50, 1000))
-    second = np.asfortranarray(rng.standard_normal((1000, 50)))
+    first, second = rng.standard_normal((50, 1000)), np.asfortranarray(np.ones((1000, 50)))
     hidden, gradient = np.empty((4, 1000)), np.empty((4, 50))
 
     def bare() -> None:

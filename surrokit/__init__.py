@@ -1,109 +1,47 @@
 """surrokit: exact posterior draws from expensive models, driven by cheap learned surrogates.
 
-Importing this package reads no entry points and loads no plugin; the first look-up of a part does.
+Importing this package alone imports next to nothing, so that the command line answers at once: the
+public names, those of ``surrokit.public``, are imported when the first of them is asked for.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from surrokit.compose import make, sample
-from surrokit.compute import Compute
-from surrokit.coordinates.parameters import (
-    Parameter,
-    Parameters,
-    circular,
-    correlation,
-    covariance,
-    interval,
-    ordered,
-    positive,
-    real,
-    simplex,
-    unit_vector,
-    vector,
-)
-from surrokit.cost.budget import Budget
-from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
-from surrokit.forecast import estimate
-from surrokit.interfaces import Evaluations
-from surrokit.ledger.reader import Ledger
-from surrokit.model.model import one_by_one
-from surrokit.plan.repair import Safety
-from surrokit.programs.potential import command_potential
-from surrokit.registry.components import Component, Part
-from surrokit.registry.hooks import hookimpl
-from surrokit.result.run import Run
-from surrokit.sessions import open_run, resume
-from surrokit.shared import model
-from surrokit.sharpening import sharpen
-from surrokit.studies.study import study
-from surrokit.surrogate.batch import batch_surrogate
-from surrokit.tables.glm import glm
-from surrokit.tables.rows import rows_potential
-from surrokit.targets.bounds import BoundedPotential
-from surrokit.targets.check import check_gradient
-from surrokit.targets.forward import forward_potential
-from surrokit.targets.functions import potential
-from surrokit.targets.gaussian import gaussian_prior
-from surrokit.targets.noise import estimated, observed
+if TYPE_CHECKING:
+    from surrokit.public import *  # noqa: F403
 
-try:
-    __version__ = version("surrokit")
-except PackageNotFoundError:  # a bare checkout on the path
-    __version__ = "0+unknown"
+    __version__: str
 
-__all__ = [
-    # targets
-    "potential",
-    "forward_potential",
-    "command_potential",
-    "gaussian_prior",
-    "observed",
-    "estimated",
-    "rows_potential",
-    "glm",
-    # parameters
-    "real",
-    "positive",
-    "interval",
-    "vector",
-    "simplex",
-    "ordered",
-    "unit_vector",
-    "circular",
-    "correlation",
-    "covariance",
-    "Parameter",
-    "Parameters",
-    "BoundedPotential",
-    "model",
-    "one_by_one",
-    "check_gradient",
-    # sampling
-    "sample",
-    "estimate",
-    "resume",
-    "open_run",
-    "sharpen",
-    "study",
-    "Ledger",
-    "make",
-    "Run",
-    "Safety",
-    "Budget",
-    "Compute",
-    "Evaluations",
-    # diagnostics
-    "effective_sample_size",
-    "r_hat",
-    "relative_error_of_mean",
-    # plugins
-    "batch_surrogate",
-    "Component",
-    "Part",
-    "hookimpl",
-]
+_LIGHT = {
+    "Component": "surrokit.registry.components",
+    "Part": "surrokit.registry.components",
+    "hookimpl": "surrokit.registry.hooks",
+}
+"""What the modules of plugins import."""
 
 
-def __dir__() -> list[str]:
-    """List what is public; rooms that happen to be imported are not."""
-    return sorted([*__all__, "__version__", "errors"])
+class _Face(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and find_spec(f"{self.__name__}.{name}") is not None:
+            return import_module(f"{self.__name__}.{name}")
+        if name in (*_LIGHT, "__all__", "__version__") or (name[0] != "_" and name in dir(self)):
+            return getattr(import_module(_LIGHT.get(name, "surrokit.public")), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        names = import_module("surrokit.public").__all__
+        return sorted([*names, "__version__", "errors"])
+
+    @property
+    def model(self) -> Any:
+        """The function, and never the room of this name."""
+        return import_module("surrokit.public").model
+
+    @model.setter
+    def model(self, room: ModuleType) -> None: ...
+
+
+sys.modules[__name__].__class__ = _Face

@@ -78,14 +78,13 @@ def _moving(draws: FloatArray) -> BoolArray:
 
 def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike]) -> FloatArray:
     """Return a figure of draws in units of their own; NaN where they stand still or are few."""
-    if draws.shape[1] < MIN_DRAWS:
+    if draws.shape[1] < MIN_DRAWS or not draws.shape[2]:
         return np.full(draws.shape[2], np.nan)
-    parts = [draws]
-    if draws.size > 2**22:  # figures make copies, for which parameters take turns
-        parts = [draws[..., i : i + 1] for i in range(draws.shape[2])]
+    # figures make copies, for which many parameters take turns
+    turns = np.array_split(draws, min(-(-draws.size // 2**22), draws.shape[2]), axis=2)
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases
         warnings.simplefilter("ignore")
-        found = np.concatenate([np.asarray(figure(part / units(part))) for part in parts])
+        found = np.concatenate([np.asarray(figure(part / units(part))) for part in turns])
     return np.where(_moving(draws), found, np.nan)
 
 
@@ -99,27 +98,19 @@ def _normal_scores(draws: FloatArray) -> FloatArray:
     from scipy.special import ndtri
 
     flat = draws.reshape(-1, draws.shape[2])
-    order, n = np.argsort(flat, axis=0, kind="stable"), len(flat)
-    in_order = np.take_along_axis(flat, order, axis=0)
-    ends = np.ones((n + 1, flat.shape[1]), dtype=bool)  # of runs of equal draws
-    ends[1:-1] = in_order[1:] != in_order[:-1]
-    at = np.arange(n)[:, None]
-    first = np.maximum.accumulate(np.where(ends[:-1], at, 0), axis=0)
-    last = np.minimum.accumulate(np.where(ends[1:], at, n)[::-1], axis=0)[::-1]
     ranks = np.empty(flat.shape)
-    np.put_along_axis(ranks, order, 0.5 * (first + last) + 1.0, axis=0)
-    return np.asarray(ndtri((ranks - 0.375) / (n + 0.25)).reshape(draws.shape))
+    for at, column in enumerate(flat.T):
+        _, place, alike = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[:, at] = (np.cumsum(alike) - 0.5 * (alike - 1))[place]
+    return np.asarray(ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape))
 
 
 def _effective(draws: FloatArray) -> FloatArray:
     """Return the draws over their autocorrelation time, by Geyer's initial monotone sequence."""
     chains, n, dim = draws.shape
-    if dim == 0:
-        return np.empty(0)
     covariance = _autocovariance(draws).mean(axis=0) / n
     within = covariance[0] * n / (n - 1.0)
-    means = draws.mean(axis=1)
-    total = covariance[0] + (means.var(axis=0, ddof=1) if chains > 1 else 0.0)
+    total = covariance[0] + (draws.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else 0.0)
     correlation = 1.0 - (within - covariance) / total
     correlation[0] = 1.0
     k, each = np.arange(n // 2)[:, None], np.arange(dim)

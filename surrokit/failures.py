@@ -37,12 +37,6 @@ class FailureKind:
         position = None if self.position is None else self.position.tolist()
         return {**attrs.asdict(self), "position": position}
 
-    @classmethod
-    def of_dict(cls, figures: Mapping[str, Any]) -> FailureKind:
-        """Return one from what :meth:`to_dict` made of it."""
-        position = figures["position"]
-        return cls(**{**figures, "position": None if position is None else np.array(position)})
-
     def add(self, *, count: int = 0, cured: int = 0) -> FailureKind:
         """Return one with more failures."""
         return attrs.evolve(self, count=self.count + count, cured=self.cured + cured)

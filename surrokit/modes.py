@@ -16,25 +16,12 @@ NEGLIGIBLE = 1e-4
 
 @attrs.frozen(kw_only=True)
 class Searches:
-    """Where searches for modes ended.
+    """Where ``n`` searches for modes ended, unfinished ones included."""
 
-    Parameters
-    ----------
-    ended
-        Number of searches that ended at each mode.
-    n
-        Number of all searches, unfinished ones included.
-    unseen
-        Upper bound, of a probability of 0.95, of the part of further searches that would end at no
-        known mode.
-    concave
-        Whether the target is log-concave, so that there is no other mode.
-    """
-
-    ended: tuple[int, ...]
+    ended: tuple[int, ...]  # at each mode
     n: int
-    unseen: float
-    concave: bool = False
+    unseen: float  # bound, of probability 0.95, of the part of others that would end elsewhere
+    concave: bool = False  # whether the target is log-concave, so that there is no other mode
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -71,17 +58,9 @@ class Modes:
     ended: IntArray
     unfinished: int = 0
     believed: bool = True
-    converged: BoolArray = attrs.field()
+    converged: BoolArray = attrs.Factory(lambda self: np.ones(len(self.values), bool), True)
     concave: bool = False
-    places: FloatArray = attrs.field()
-
-    @converged.default
-    def _all(self) -> BoolArray:
-        return np.ones(len(self.values), dtype=bool)
-
-    @places.default
-    def _positions(self) -> FloatArray:
-        return self.positions
+    places: FloatArray = attrs.Factory(lambda self: self.positions, True)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -116,8 +95,7 @@ class Modes:
 
         The estimate is Good and Turing's (Good 1953, doi:10.1093/biomet/40.3-4.237): the part of
         the searches that ended where no other did. The bound has a probability of 0.95, as if
-        each search by itself were one of these or not. Where there are none it is the exact form of
-        the rule of three. It is a part of the searches, and not of the mass.
+        each search by itself were one of these or not. It is no part of the mass.
 
         Parameters
         ----------

@@ -64,11 +64,7 @@ class InitialPotential(Potential, Protocol):
 
 
 class GaussianPotential(Potential, Protocol):
-    """A potential with capability ``gaussian``: a normal distribution, exactly.
-
-    U(q) = |L^-1 (q - mean)|^2 / 2 + constant at every q, so that mean and L suffice to draw from
-    exp(-U).
-    """
+    """A potential with capability ``gaussian``: U(q) = |L^-1 (q - mean)|^2 / 2 + constant."""
 
     @property
     def mean(self) -> FloatArray:
@@ -80,37 +76,34 @@ class GaussianPotential(Potential, Protocol):
 
 
 def observed_data_of(potential: Potential) -> Mapping[str, Any]:
-    """Return arrays of what was observed, by name; empty where a potential does not tell.
+    """Return arrays of what was observed, by name: an attribute of a potential, or of one inside.
 
-    A potential may have an attribute ``observed_data``. The one that it wraps is asked otherwise.
+    They are empty where none has it.
     """
-    found = _from_the_outside(potential, "observed_data", lambda told: isinstance(told, Mapping))
+    found = _from_the_outside(potential, "observed_data", Mapping)
     return {} if found is None else found
 
 
 def unnormalized_of(potential: Potential) -> tuple[str, ...]:
     """Return what of a potential may lack its normalising constant, in words; nothing if none does.
 
-    A potential may have an attribute ``unnormalized``. The one that it wraps is asked otherwise;
-    nothing is known of one that says nothing.
+    It is an attribute of a potential, or of one inside; nothing is known where none has it.
     """
-    found = _from_the_outside(potential, "unnormalized", lambda told: isinstance(told, tuple))
+    found = _from_the_outside(potential, "unnormalized", tuple)
     return ("the density",) if found is None else found
 
 
 def predictor_of(potential: Potential) -> Any:
-    """Return what makes predictions of draws; None where a potential has nothing of the kind.
+    """Return what makes predictions of draws: an attribute of a potential, or of one inside.
 
-    A potential may have an attribute ``predictor``. The one that it wraps is asked if it has none
-    at all; None there means that nothing is predicted.
+    None there means that nothing is predicted.
     """
-    return _from_the_outside(potential, "predictor", lambda _: True)
+    return _from_the_outside(potential, "predictor", object)
 
 
-def _from_the_outside(potential: Any, name: str, fits: Callable[[Any], bool]) -> Any:
-    """Return an attribute of a potential, or of the first that it wraps with one that fits."""
+def _from_the_outside(potential: Any, name: str, kind: type[Any]) -> Any:
     while potential is not None:
-        if hasattr(potential, name) and fits(found := getattr(potential, name)):
+        if hasattr(potential, name) and isinstance(found := getattr(potential, name), kind):
             return found
         potential = getattr(potential, "inner", None)
     return None
@@ -172,40 +165,13 @@ class MetricPotential(Potential, Protocol):
         """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
 
 
-class HessianProductPotential(Potential, Protocol):
-    """A potential with capability ``hessian-product``."""
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``; cheaper than G."""
-
-
-class HessianDiagonalPotential(Potential, Protocol):
-    """A potential with capability ``hessian-diagonal``."""
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, dim)."""
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj for each k, shape (n, dim), with c in ``weights (n, dim)``."""
-
-
-class MetricDerivativePotential(MetricPotential, Protocol):
-    """A potential with capability ``metric-derivative``: its metric G(q) can be differentiated."""
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-
-
 with_hessian = Typed[HessianPotential](can.HESSIAN)
 """A potential that gives Hessians."""
 
 with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
 """A potential that gives contractions of its Hessian's derivative."""
 
-with_hessian_diagonal = Typed[HessianDiagonalPotential](can.HESSIAN_DIAGONAL)
+with_hessian_diagonal = Typed[Any](can.HESSIAN_DIAGONAL)
 """A potential that gives the diagonal of its Hessian."""
 
 with_metric = Typed[MetricPotential](can.METRIC)
@@ -265,20 +231,19 @@ class MatrixField:
         A potential may have a method ``hessian_forms_at`` or ``metric_forms_at`` that works out
         once what does not depend on the vectors; ``traces_at`` is the like for matrices.
         """
-        return self._at(potential, positions, "_forms_at") or (
-            lambda vectors, rows: self.form_gradient(potential, positions[rows], vectors)
-        )
+        return self._at(potential, positions, "_forms_at", self.form_gradient)
 
     def traces_at(self, potential: Potential, positions: FloatArray) -> FormsAt:
         """Return what :meth:`trace_gradient` is of some rows of ``positions (n, dim)``."""
-        return self._at(potential, positions, "_traces_at") or (
-            lambda matrices, rows: self.trace_gradient(potential, positions[rows], matrices)
-        )
+        return self._at(potential, positions, "_traces_at", self.trace_gradient)
 
-    def _at(self, potential: Potential, positions: FloatArray, name: str) -> FormsAt | None:
-        prepare: Callable[[FloatArray], FormsAt] | None = getattr(potential, self.name + name, None)
-        offered = self.derivative in potential.capabilities
-        return prepare(positions) if prepare is not None and offered else None
+    def _at(
+        self, potential: Potential, positions: FloatArray, name: str, otherwise: Callable[..., Any]
+    ) -> FormsAt:
+        if self.derivative in potential.capabilities and hasattr(potential, self.name + name):
+            found: FormsAt = getattr(potential, self.name + name)(positions)
+            return found
+        return lambda factors, rows: otherwise(potential, positions[rows], factors)
 
     def _call(
         self, potential: Potential, capability: str, name: str, *given: FloatArray
@@ -330,13 +295,6 @@ class CurvedEnergy(Energy, Protocol):
         Outputs have shape (n, m), and positions (n, dim).
         """
 
-
-class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
-    """An energy with ``curvature-derivatives`` among its capabilities.
-
-    It differentiates C and R, so that the Gauss-Newton matrix J^T C J + R can be differentiated.
-    """
-
     def curvature_gradients(
         self,
         outputs: FloatArray,
@@ -346,13 +304,14 @@ class CurvedDerivativeEnergy(CurvedEnergy, Protocol):
     ) -> Pair:
         """Return the gradients of sum(X * C) + tr(B R) in the outputs, and in the positions.
 
-        The weights X have the shape of C and B that of R; matrices are symmetric. The gradients
-        have shapes (n, m) and (n, dim); each is taken with the other argument held fixed.
+        Only with ``curvature-derivatives`` among the capabilities. The weights X have the shape of
+        C and B that of R; matrices are symmetric. The gradients have shapes (n, m) and (n, dim);
+        each is taken with the other argument held fixed.
         """
 
 
 class ForwardPotential(Potential, Protocol):
-    """A potential with capability ``forward``, and perhaps ``jacobian``."""
+    """A potential with capability ``forward``, and perhaps ``jacobian`` or ``vjp``."""
 
     @property
     def energy(self) -> Energy:
@@ -363,10 +322,6 @@ class ForwardPotential(Potential, Protocol):
 
     def forward_and_jacobian(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-
-
-class AdjointPotential(ForwardPotential, Protocol):
-    """A forward potential with capability ``vjp``, whose gradients need no Jacobian."""
 
     def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
@@ -401,7 +356,7 @@ class ForwardDerivatives(Protocol):
 with_forward = Typed[ForwardPotential](FORWARD)
 """A potential with a forward map."""
 
-with_vjp = Typed[AdjointPotential](VJP)
+with_vjp = Typed[ForwardPotential](VJP)
 """A potential that gives its outputs and the gradient of U by an adjoint."""
 
 CURVATURES = "curvatures"
@@ -424,13 +379,7 @@ def offers_curvatures(energy: Energy) -> bool:
 
 def with_curvatures(energy: Energy) -> CurvedEnergy:
     """Return an energy that gives its curvatures; CapabilityError is raised for any other."""
-    if not offers_curvatures(energy):
-        raise CapabilityError(
-            f"a Gauss-Newton matrix needs an energy with 'curvatures' among its capabilities, but "
-            f"{type(energy).__name__} does not offer them; give it a method curvatures(outputs, "
-            "positions), or, for data with noise_sd, a prior that has a metric"
-        )
-    return cast(CurvedEnergy, energy)
+    return _curved(energy, "a Gauss-Newton matrix", CURVATURES)
 
 
 def offers_curvature_derivatives(energy: Energy) -> bool:
@@ -438,16 +387,20 @@ def offers_curvature_derivatives(energy: Energy) -> bool:
     return {CURVATURES, CURVATURE_DERIVATIVES} <= energy_capabilities(energy)
 
 
-def with_curvature_derivatives(energy: Energy) -> CurvedDerivativeEnergy:
+def with_curvature_derivatives(energy: Energy) -> CurvedEnergy:
     """Return an energy that differentiates its curvatures; CapabilityError for any other."""
-    if not offers_curvature_derivatives(energy):
+    who = "the derivative of a Gauss-Newton matrix"
+    return _curved(energy, who, CURVATURES, CURVATURE_DERIVATIVES)
+
+
+def _curved(energy: Energy, who: str, *needed: str) -> CurvedEnergy:
+    if not set(needed) <= energy_capabilities(energy):
         raise CapabilityError(
-            f"the derivative of a Gauss-Newton matrix needs an energy with 'curvatures' and "
-            f"'curvature-derivatives' among its capabilities, but {type(energy).__name__} does not "
-            "offer them; give it a method curvature_gradients, or, for data with noise_sd, a prior "
-            "that has metric-derivative"
+            f"{who} needs an energy with {' and '.join(map(repr, needed))} among its capabilities, "
+            f"but {type(energy).__name__} does not offer them; give it the methods of "
+            "surrokit.plugin.CurvedEnergy, or, for data with noise_sd, a prior that has a metric"
         )
-    return cast(CurvedDerivativeEnergy, energy)
+    return cast(CurvedEnergy, energy)
 
 
 USUAL_ORDER = 2
@@ -507,43 +460,11 @@ class WrappedExpansion:
 
     inner: RowExpansion
 
-    @property
-    def centre(self) -> FloatArray:
-        """Where the terms were expanded, shape (dim,)."""
-        return self.inner.centre
-
-    @property
-    def gradient(self) -> FloatArray:
-        """Sum of the terms' gradients at the centre, shape (dim,)."""
-        return self.inner.gradient
-
-    @property
-    def hessian(self) -> FloatArray:
-        """Sum of the terms' Hessians at the centre, shape (dim, dim)."""
-        return self.inner.hessian
-
-    @property
-    def third(self) -> FloatArray | None:
-        """Sum of third derivatives at the centre, (dim, dim, dim); None if to second order."""
-        return self.inner.third
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self.inner.value(positions)
-
-    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
-        """Return D_i(q), shape (m,), for pairs of a row and a position."""
-        return self.inner.remainders(positions, rows, owners)
-
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        return self.inner.changes(before, after, rows, owners)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        return self.inner.increases(before, after)
+    def __getattr__(self, name: str) -> Any:
+        """Return what the inner expansions have."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -642,8 +563,7 @@ class SummedTerms:
     """The terms of a ``target`` with capability ``rows``, of which a surrogate may copy some.
 
     None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
-    proportion to its rows. A copy of all rows would be as slow as the target. ``local`` says
-    whether bounds hold in balls alone, as of capability ``rows-in-balls``.
+    proportion to its rows. ``local`` says whether bounds hold in balls alone.
     """
 
     _target: Terms = attrs.field(alias="target")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import attrs
@@ -15,16 +16,17 @@ import numpy as np
 
 from surrokit.arguments import check_flag, is_whole
 from surrokit.compute import Compute, check_compute
-from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, LedgerError
-from surrokit.failures import FailureKind, Recheck
-from surrokit.history import Trace
+from surrokit.errors import ConfigurationError, LedgerError, SamplingWarning
 from surrokit.interfaces import Correction, Explorer, Sampler, Schedule, Surrogate
 from surrokit.ledger.facts import (
+    PROGRESS,
+    Account,
     describe_generator,
     describe_settings,
+    read_account,
     read_arguments,
     read_generator,
+    read_progress,
     read_sequels,
     read_settings,
     read_target,
@@ -32,16 +34,16 @@ from surrokit.ledger.facts import (
 )
 from surrokit.ledger.file import RunFile, held
 from surrokit.ledger.fingerprint import check_row, describe_target, find_run
+from surrokit.ledger.known import add_known, read_known, with_memo
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import MODEL, Store, reading
-from surrokit.ledger.tape import Tape, last_event
+from surrokit.ledger.tape import DepartedError, last_event
 from surrokit.limits import metered
 from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import PARTS, Policy, Recipe, Sequel, is_data, make_room, split_policy
 from surrokit.potentials import Potential, predictor_of
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 from surrokit.registry.discovery import default_plugins
-from surrokit.result.records import Adaptation, Choice, Weights
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Observers, list_observers
@@ -52,7 +54,16 @@ from surrokit.targets.energies import read_errors, write_errors
 PREDICTOR = "predictor"
 """The fact that holds how predictions are made of a run's draws."""
 
-_IDENTITY = ("target", "observed", "settings", "generator")
+_IDENTITY = (
+    *("target", "observed", "settings", "generator", "initial", "evaluations", "past", "scaling"),
+)
+
+_OF_ONE_RUN = ("account", "sequels", PROGRESS)
+
+_AS_ACCOUNTED = (
+    *("calls", "n_rows", "failures", "failure_kinds", "recheck", "seconds", "adaptation", "chosen"),
+    "parts",
+)
 
 AS_BEFORE: Final = "as before"
 """Stands for a limit that is not changed."""
@@ -86,8 +97,8 @@ def resume(
     The run is done again from its beginning, with the results of exact calls and the readings of
     the clock from the file. From where these end it pays and appends. Its draws are those of a run
     that was never interrupted, to the bit. Where it cannot be repeated to the bit, as with other
-    versions or on another machine, it goes on as a new path with a warning: it learns from all
-    evaluations in the file, and makes none of them again.
+    versions or on another machine, it begins anew with a warning, as a further run in the file: it
+    learns from all evaluations of the former one, and makes none of them again.
 
     Parameters
     ----------
@@ -164,18 +175,74 @@ def resume(
             asked = read_settings(store, exact, given)
             asked = attrs.evolve(asked, workers=where.at_once)
             sequels = read_sequels(store, asked)
-            account = store.facts().get("account", {})
+            account = read_account(store)
             sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))
             if check:
                 check_row(store, asked.exact)
             write_sequels(store, sequels)
-            is_over = account.get("state") == "ended" and sequels[-1] == sequels[-2]
-            tape = Tape(store, leaves=not is_over)
-            rng, file = read_generator(store), RunFile(store, lock, tape)
-        with observed(listening, progress=progress) as listeners:
-            outcome = go_on(asked, composer, rng, listeners, file, sequels)
+            rng, file = read_generator(store), RunFile(store, lock)
+        is_over = account is not None and account.state == "ended" and sequels[-1] == sequels[-2]
+        try:
+            with observed(listening, progress=progress) as listeners:
+                outcome = go_on(asked, composer, rng, listeners, file, sequels)
+        except DepartedError as error:
+            if is_over:
+                raise LedgerError(
+                    f"{error}. {path} is of a run that has come to its end, and that cannot be "
+                    "repeated here to the bit; read it with surrokit.open_run(...), or ask for "
+                    "more draws"
+                ) from error
+            asked, rng, file = _begin_anew(file, sequels[-1].asked_of(asked), error)
+            number = file.run
+            with observed(listening, progress=progress) as listeners:
+                outcome = go_on(asked, composer, rng, listeners, file)
     more = partial(resume, path, target, run=number, compute=compute, **parts)
     return attrs.evolve(outcome, more=more, asked=file.asked)
+
+
+def _begin_anew(
+    before: RunFile, asked: Recipe, error: DepartedError
+) -> tuple[Recipe, np.random.Generator, RunFile]:
+    """Begin a run beside one that cannot be repeated, from all that this one has evaluated."""
+    with Ledger(before.path, before.run) as ledger:
+        spent, said = sum(ledger.calls.values()), f"{len(ledger)} evaluations of run {before.run}"
+    calls = asked.budget.calls
+    if calls is not None and calls <= spent:
+        raise LedgerError(
+            f"{error}. The run would have to begin anew, but max_calls is used up; pass a larger "
+            "one, or None for no limit"
+        ) from error
+    limits = attrs.evolve(
+        asked.budget, max_calls=asked.budget.max_calls if calls is None else calls - spent
+    )
+    memo, evaluations, past = read_known([before.path], asked.exact, before.run)
+    noticed = (
+        f"the run could not be repeated to the bit, and began anew from the {said} in its file, "
+        "none of which was made again"
+    )
+    asked = attrs.evolve(
+        asked, exact=with_memo(asked.exact, memo), budget=limits, noticed=(*asked.noticed, noticed)
+    )
+    asked = add_known(asked, evaluations, past)
+
+    def add(path: Path) -> Store:
+        store = Store.open(path, write=True, run=before.run)
+        facts = {name: of for name, of in store.facts().items() if name not in _OF_ONE_RUN}
+        store.run = store.runs[-1] + 1
+        with store.transaction():
+            store.write_facts({**facts, **describe_settings(asked)})
+        return store
+
+    with held(before.path, add, is_new=True) as (store, lock):
+        rng, file = read_generator(store), RunFile(store, lock, is_new=True)
+    warnings.warn(
+        f"{error}. The run cannot be repeated to the bit: versions, the machine or BLAS threads "
+        "are others, or the target is no function of its position. It begins anew as run "
+        f"{file.run} of its file, from the {said}, and makes none of them again",
+        SamplingWarning,
+        stacklevel=3,
+    )
+    return asked, rng, file
 
 
 def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
@@ -196,28 +263,21 @@ def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
     LedgerError
         If the file cannot be read, or nothing is written yet.
     """
-    with Ledger(path, run) as ledger:
-        with ledger.store.snapshot():
-            account = ledger.account
-            if account is None:
-                raise LedgerError(f"no iteration of {path} is written yet; try again later")
-            (warmup, kept), weights = ledger.traces(), ledger.weights()
-            asked = read_arguments(ledger.store)
-        with reading(ledger.path):
-            opened = _opened(ledger.parameters, warmup, kept, weights, account)
-            predictor = _predictor(ledger.facts.get(PREDICTOR), opened.parameters.dim)
-    told = getattr(predictor, "observed_data", {})
-    more = partial(resume, path, run=ledger.store.run)
-    return attrs.evolve(opened, asked=asked, predictor=predictor, observed_data=told, more=more)
+    with Ledger(path, run) as ledger, ledger.store.snapshot(), reading(ledger.path):
+        account = ledger.account
+        if account is None:
+            raise LedgerError(f"no iteration of {path} is written yet; try again later")
+        opened = _opened(ledger, account)
+    return attrs.evolve(opened, more=partial(resume, path, run=ledger.store.run))
 
 
 class Watch(NamedTuple):
     """How far a run is, by its file, with its last note and when the file was written."""
 
-    state: str = "starting"
-    iteration: int = 0
-    note: str | None = None
-    written: float = 0.0
+    state: str
+    iteration: int
+    note: str | None
+    written: float
 
     @classmethod
     def of(cls, path: Path, run: int | None = None) -> Watch:
@@ -229,11 +289,12 @@ class Watch(NamedTuple):
             If the file cannot be read.
         """
         with Ledger(path, run) as ledger:
-            account, note = ledger.account or {}, ledger.progress
+            account, note = ledger.account, read_progress(ledger.store)
         files = [path, path.with_name(f"{path.name}-wal")]
         written = max(each.stat().st_mtime for each in files if each.exists())
-        known = {name: account[name] for name in ("state", "iteration") if name in account}
-        return cls(**known, note=note, written=written)
+        if account is None:
+            return cls("starting", 0, note, written)
+        return cls(account.state, account.iteration, note, written)
 
     @property
     def goes_on(self) -> bool:
@@ -241,49 +302,26 @@ class Watch(NamedTuple):
         return self.state in ("starting", "running")
 
 
-def _predictor(plain: Mapping[str, Any] | None, dim: int) -> Any:
-    """Return what predicts, as a file holds it: of outputs their errors, or of rows a family."""
-    if plain is not None and plain["kind"] == ERRORS:
-        return read_errors(plain, dim)
-    return read_predictor(plain)
-
-
-@attrs.frozen
-class _Untold:
-    """Stands in for a sampler of which a file tells only these."""
-
-    needs: frozenset[str] = attrs.field(converter=frozenset)
-    tunes: frozenset[str] = attrs.field(converter=frozenset)
-
-
-def _opened(
-    parameters: Parameters,
-    warmup: Trace,
-    kept: Trace,
-    weights: Weights | None,
-    account: Mapping[str, Any],
-) -> Run:
-    ended = account["state"] == "ended"
+def _opened(ledger: Ledger, account: Account) -> Run:
+    (warmup, kept), weights, ended = ledger.traces(), ledger.weights(), account.state == "ended"
+    plain, dim = ledger.facts.get(PREDICTOR), ledger.parameters.dim
+    of_outputs = plain is not None and plain["kind"] == ERRORS  # else of rows
+    predictor: Any = read_errors(plain or {}, dim) if of_outputs else read_predictor(plain)
+    same = {name: getattr(account, name) for name in _AS_ACCOUNTED}
+    told = SimpleNamespace(**{name: frozenset(of) for name, of in account.sampler.items()})
     run = Run(
-        parameters=parameters,
+        parameters=ledger.parameters,
         kept=kept,
         warmup=warmup,
-        calls=account["calls"],
-        n_rows=account["n_rows"],
-        failures=account["failures"],
-        failure_kinds={
-            name: FailureKind.of_dict(kind) for name, kind in account["failure_kinds"].items()
-        },
-        recheck=Recheck(**account["recheck"]),
-        seconds=account["seconds"],
-        adaptation=Adaptation.of_dict(account["adaptation"]),
-        stopped=account["stopped"] if ended else "interrupted",
-        length=account["length"] if ended else "cut",
-        chosen=Choice.of_dict(account.get("chosen")),
-        parts=account["parts"],
+        **same,
+        stopped=cast(Any, account.stopped) if ended else "interrupted",
+        length=cast(Any, account.length) if ended else "cut",
         surrogate=None,
-        sampler=cast(Sampler, _Untold(**account["sampler"])),
+        sampler=cast(Sampler, told),
         weights=weights,
+        asked=read_arguments(ledger.store),
+        predictor=predictor,
+        observed_data=getattr(predictor, "observed_data", {}),
     )
     return attrs.evolve(run, verdict=judge(run))
 
@@ -313,33 +351,24 @@ def new_file(
             return Store.open(path, write=True)
         store = Store.open(path, write=True, run=MODEL)
         try:
-            _add_run(store, facts)
+            runs = store.runs
+            for number in runs:
+                store.run = number
+                if store.has_facts({name: facts[name] for name in _IDENTITY}):
+                    raise LedgerError(
+                        f"{path} holds this run; go on with it by surrokit.resume({str(path)!r}, "
+                        "target), or give another seed or path"
+                    )
+            store.run = max(runs, default=0) + 1
+            with store.transaction():
+                store.write_facts(facts)
         except BaseException:
             store.close()
             raise
         return store
 
     with held(Path(path), make, is_new=True) as (store, lock):
-        return RunFile(store, lock, Tape(store), is_new=True)
-
-
-def _add_run(store: Store, facts: Mapping[str, Any]) -> None:
-    """Add a run to a file, unless it is there."""
-    number, plain = 0, json.dumps([facts[name] for name in _IDENTITY])
-    given = {name: value for name, value in facts.items() if isinstance(value, np.ndarray)}
-    for number in store.runs:
-        store.run = number
-        held, arrays = store.facts(), store.arrays()
-        alike = json.dumps([held.get(name) for name in _IDENTITY]) == plain
-        same = (name in arrays and np.array_equal(arrays[name], given[name]) for name in given)
-        if alike and all(same):
-            raise LedgerError(
-                f"{store.path} holds this run; go on with it by surrokit.resume"
-                f"({str(store.path)!r}, target), or give another seed or path"
-            )
-    store.run = number + 1
-    with store.transaction():
-        store.write_facts(facts)
+        return RunFile(store, lock, is_new=True)
 
 
 @contextmanager
@@ -378,14 +407,14 @@ def _next(
     after: int,
     draws: int | None,
     limits: Mapping[str, Limit],
-    account: Mapping[str, Any],
+    account: Account | None,
 ) -> Sequel:
     """Return sizes and limits from here on, where those of the last session are the default."""
     if draws is not None and not is_whole(draws, 1):
         raise ConfigurationError(f"draws must be a whole number of at least 1, got {draws!r}")
     changed: dict[str, Any] = {name: limit for name, limit in limits.items() if limit != AS_BEFORE}
-    if draws is not None and draws > account.get("kept", 0):
-        changed = make_room(changed, account)
+    if draws is not None and account is not None and draws > account.kept:
+        changed = make_room(changed, attrs.asdict(account, recurse=False))
     return Sequel(
         draws=before.draws if draws is None else int(draws),
         budget=attrs.evolve(before.budget, **changed),

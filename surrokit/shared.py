@@ -14,12 +14,12 @@ from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
 from surrokit.ledger.known import event_with, fill
 from surrokit.ledger.store import MODEL, Store
-from surrokit.ledger.tape import read_events, write_events
+from surrokit.ledger.tape import read_calls, write_events
 from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
 from surrokit.potentials import Energy, Potential
-from surrokit.targets.forward import Adjoint, Map, forward_potential
+from surrokit.targets.forward import Adjoint, forward_potential
 from surrokit.targets.functions import Function, declare_parameters, potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
@@ -29,11 +29,11 @@ Declared = Mapping[str, Parameter | Bounds | None]
 
 
 def model(
-    forward: Map | None = None,
-    jacobian: Map | None = None,
-    hessian: Map | None = None,
+    forward: Function | None = None,
+    jacobian: Function | None = None,
+    hessian: Function | None = None,
     *,
-    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    vjp: Adjoint | None = None,
     log_likelihood: Function | None = None,
     gradient: Any = None,
     dim: int | None = None,
@@ -196,7 +196,7 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
                 f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
                 "Give its own model, or another file"
             )
-        fill(memo, read_events(store, calls_alone=True))
+        fill(memo, read_calls(store))
     except BaseException:
         store.close()
         raise

@@ -9,14 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import attrs
 import numpy as np
 
 import surrokit as sk
 from few.problems import Counted, Task, potential_of
-from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray
-from surrokit_gp.quadratic_surrogate import draw
 
 SHOWN = 4000
 """Draws of which densities are estimated for the total variation."""
@@ -86,9 +83,7 @@ def of_ours(task: Task) -> Iterator[dict[str, Any]]:
 def _draws_of(fitted: Any) -> FloatArray:
     """Return draws of a fitted process by its own chains, which begin at its lowest points."""
     rngs = np.random.default_rng(1).spawn(WALKS)
-    whitened = attrs.evolve(fitted, whitening=Whitening.identity(fitted.dim))
-    drawn = [draw(whitened, 1.0, rng) for rng in rngs]
-    return fitted.whitening.undo(np.concatenate(drawn))
+    return np.concatenate([fitted.draw(rng) for rng in rngs])
 
 
 def of_gpry(task: Task) -> Iterator[dict[str, Any]]:

@@ -71,20 +71,15 @@ def hooks(group: str | None) -> str:
 
 
 def options(command: str | None) -> str:
-    """Return what ``surrokit COMMAND --help`` prints, or ``--help-all`` where there is that."""
-    import click
+    """Return what ``surrokit COMMAND --help`` prints."""
     from click.testing import CliRunner
 
     from surrokit.cli.main import cli
 
-    arguments = [] if command is None else [command]
-    found = None if command is None else cli.get_command(click.Context(cli), command)
-    params = [] if found is None else found.params
-    option = "--help-all" if any("--help-all" in each.opts for each in params) else "--help"
-    result = CliRunner().invoke(cli, [*arguments, option], prog_name="surrokit")
+    arguments = ["--help"] if command is None else [command, "--help"]
+    result = CliRunner().invoke(cli, arguments, prog_name="surrokit")
     assert result.exit_code == 0, result.output
-    typed = " ".join(["$ surrokit", *arguments, option])
-    return f"```console\n{typed}\n{result.output.rstrip()}\n```"
+    return f"```console\n$ {' '.join(['surrokit', *arguments])}\n{result.output.rstrip()}\n```"
 
 
 def checks(_: str | None) -> str:

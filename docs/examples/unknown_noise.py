@@ -71,8 +71,8 @@ def counts_jacobian(height, rate):
 
 
 target = sk.forward_potential(
-    {"levels": forward, "counts": counts},
-    {"levels": jacobian, "counts": counts_jacobian},
+    lambda height, rate: np.concatenate([forward(height, rate), counts(height, rate)]),
+    lambda height, rate: np.concatenate([jacobian(height, rate), counts_jacobian(height, rate)]),
     data={
         "levels": sk.observed(data, "estimate", family="lognormal"),
         "counts": sk.observed([9, 17, 28], family="poisson"),

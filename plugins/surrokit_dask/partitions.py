@@ -1,4 +1,4 @@
-"""Partitions of a Dask collection as sums over their rows, and passes over them."""
+"""Partitions of a Dask collection as sums over their rows, passes over them, and rows from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import load_library, numbers
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.potentials import SummedPotential
 from surrokit.types import FloatArray, IntArray
 
@@ -20,6 +20,9 @@ and what else there is."""
 
 Form: TypeAlias = partial[SummedPotential]
 """From columns to the sum over their rows."""
+
+MOST_ROWS = 200_000
+"""Fetched rows that are kept at most; when there are more, it begins anew."""
 
 
 def select(columns: Columns, rows: IntArray) -> Columns:
@@ -41,11 +44,14 @@ class Block:
 
 
 class Partitions:
-    """Blocks of rows that stay where they are; those without any are left out.
+    """Blocks of rows that stay where they are, and rows that were fetched from them.
 
     There is a delayed :class:`Block` for each partition, or None where it has no row. If
     ``persist``, blocks are held in the memory of workers, and not read again for each pass.
+    ``columns`` are those of all rows that are here, another object whenever there are more.
     """
+
+    columns: Columns
 
     def __init__(self, blocks: Sequence[Any], persist: bool) -> None:
         import dask
@@ -57,28 +63,21 @@ class Partitions:
         self.starts = np.cumsum([0, *filter(None, lengths)])
         if not self.blocks:
             raise ShapeError("data must have at least one row, got partitions without any")
+        self.n_rows = int(self.starts[-1])
+        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that are here, sorted
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of all partitions."""
-        return int(self.starts[-1])
-
-    def delayed(self, function: Any, *arguments: Any) -> list[Any]:
+    def delayed(self, function: Any) -> list[Any]:
         """Return a function of each block, to be computed there."""
         import dask
 
         call = dask.delayed(function, pure=False, traverse=False)
-        return [call(block, *arguments) for block in self.blocks]
+        return [call(block) for block in self.blocks]
 
-    def map(self, function: Any, *arguments: Any) -> list[Any]:
+    def map(self, function: Any) -> list[Any]:
         """Return a function of each block, in the order of the partitions: one pass."""
         import dask
 
-        return list(dask.compute(*self.delayed(function, *arguments)))
-
-    def evaluate(self, method: str, positions: FloatArray) -> list[Any]:
-        """Return what a method of each block's sum gives, in their order: one pass."""
-        return self.map(lambda block: getattr(block.potential, method)(positions))
+        return list(dask.compute(*self.delayed(function)))
 
     def fetch(self, rows: IntArray) -> Columns:
         """Return what some rows hold, in the order of their numbers, shape (m,), sorted."""
@@ -86,11 +85,101 @@ class Partitions:
 
         call = dask.delayed(lambda block, of: select(block.columns, of), pure=False, traverse=False)
         of = np.searchsorted(self.starts, rows, side="right") - 1
-        return join(
-            dask.compute(
-                *(call(self.blocks[k], rows[of == k] - self.starts[k]) for k in np.unique(of))
+        asked = [call(self.blocks[k], rows[of == k] - self.starts[k]) for k in np.unique(of)]
+        return join(dask.compute(*asked))
+
+    def places(self, rows: IntArray) -> IntArray:
+        """Return where rows are in :attr:`columns`, shape (m,); fetch those that are not here."""
+        wanted = np.setdiff1d(rows, self._numbers)
+        if len(wanted):
+            if len(self._numbers) + len(wanted) > MOST_ROWS:
+                wanted = np.unique(rows)  # it begins anew
+            self.keep(wanted, self.fetch(wanted))
+        return np.searchsorted(self._numbers, rows)
+
+    def keep(self, numbers: IntArray, columns: Columns) -> None:
+        """Keep rows of these numbers, shape (m,); those that are here are not kept twice."""
+        if 0 < len(self._numbers) <= MOST_ROWS - len(numbers):
+            columns = join([self.columns, columns])
+            numbers = np.concatenate([self._numbers, numbers])
+        self._numbers, first = np.unique(numbers, return_index=True)
+        self.columns = select(columns, first)
+
+
+class PartitionDraws:
+    """Draw a partition in proportion to its bounds, and a row of it in proportion to its own.
+
+    The second is done where the rows are, some thousand rows ahead, and what these rows hold
+    comes along. A row that is drawn is the next one of its partition, and so depends
+    on nothing that was decided before. ``bounds`` are delayed psi of each partition.
+    """
+
+    def __init__(self, partitions: Partitions, bounds: Sequence[Any], ahead: int) -> None:
+        import dask
+
+        self._partitions, self._ahead = partitions, ahead
+        self._bounds = list(dask.persist(*bounds)) if partitions.persist else list(bounds)
+        call = dask.delayed(np.sum, pure=False)
+        totals = np.array(dask.compute(*map(call, self._bounds)), dtype=np.float64)
+        self.total = float(totals.sum())
+        if not np.isfinite(self.total):
+            raise NumericalError(
+                f"bounds of rows must have a finite sum, got {self.total}; is one infinite or NaN?"
             )
+        self._shares = totals / self.total if self.total else totals
+        self._waiting: list[tuple[IntArray, FloatArray]] = [
+            (np.zeros(0, dtype=np.int64), np.zeros(0)) for _ in totals
+        ]
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Return n rows, each drawn with probability psi_i / total, and their psi."""
+        chosen = _places(self._shares, rng.random(n))
+        needed = np.bincount(chosen, minlength=len(self._shares))
+        if any(len(rows) < k for (rows, _), k in zip(self._waiting, needed, strict=True)):
+            self._refill(needed, rng)
+        found, psi = np.empty(n, dtype=np.int64), np.empty(n)
+        for k in np.unique(chosen):
+            ours, (rows, bounds), count = chosen == k, self._waiting[k], needed[k]
+            found[ours], psi[ours] = rows[:count], bounds[:count]
+            self._waiting[k] = rows[count:], bounds[count:]
+        return found, psi
+
+    def _refill(self, needed: IntArray, rng: np.random.Generator) -> None:
+        """Draw ahead in every partition: one pass for many decisions."""
+        import dask
+
+        here = np.array([len(rows) for rows, _ in self._waiting])
+        counts = np.ceil(self._ahead * self._shares).astype(np.int64) + needed - here
+        seeds = rng.integers(0, 2**63, len(counts))
+        call = dask.delayed(_draw, pure=False, traverse=False)
+        lacking = np.flatnonzero(counts > 0).tolist()
+        blocks = self._partitions.blocks
+        drawn = dask.compute(
+            *(call(blocks[k], self._bounds[k], int(counts[k]), int(seeds[k])) for k in lacking)
         )
+        fetched = []
+        for k, (rows, psi, distinct, columns) in zip(lacking, drawn, strict=True):
+            start, before = self._partitions.starts[k], self._waiting[k]
+            self._waiting[k] = np.append(before[0], rows + start), np.append(before[1], psi)
+            fetched.append((distinct + start, columns))
+        numbers, parts = zip(*fetched, strict=True)
+        self._partitions.keep(np.concatenate(numbers), join(parts))
+
+
+def _draw(
+    block: Block, psi: FloatArray, n: int, seed: int
+) -> tuple[IntArray, FloatArray, IntArray, Columns]:
+    """Return n rows of a partition, drawn in proportion to psi, and what distinct ones hold."""
+    rows = _places(psi, np.random.default_rng(seed).random(n))
+    distinct = np.unique(rows)
+    return rows, psi[rows], distinct, select(block.columns, distinct)
+
+
+def _places(shares: FloatArray, uniforms: FloatArray) -> IntArray:
+    """Return places in proportion to shares: never one without any, nor one beyond the last."""
+    ends = np.cumsum(shares)
+    found: IntArray = np.searchsorted(ends, uniforms * ends[-1], side="right")
+    return np.asarray(np.minimum(found, np.flatnonzero(shares)[-1]))
 
 
 def read_partitions(
@@ -100,13 +189,6 @@ def read_partitions(
 
     ``others`` are columns by what they are: Dask arrays or series, or names of columns of the
     dataframe. Workers keep their rows if ``persist``, or for None if there is a distributed client.
-
-    Raises
-    ------
-    ConfigurationError
-        If a column is none of these, or the dataframe has no such column.
-    ShapeError
-        If partitions do not fit each other.
     """
     dask = load_library("dask", "dask")
     inside = {key: column for key, column in others.items() if isinstance(column, str)}

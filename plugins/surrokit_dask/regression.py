@@ -10,7 +10,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit import gaussian_prior, rows_potential
 from surrokit.arguments import check_positions
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError
 from surrokit.potentials import (
     Ball,
     Potential,
@@ -23,8 +23,7 @@ from surrokit.predictive.rows import RowPredictor
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_dask.draws import PartitionDraws, Store
-from surrokit_dask.partitions import Form, Partitions, read_partitions, select
+from surrokit_dask.partitions import Form, PartitionDraws, Partitions, read_partitions, select
 
 _FLAT = GaussianPrior(mean=np.zeros(()), sd=np.array(np.inf))
 
@@ -53,7 +52,6 @@ class DaskRegression(ShownTarget):
         self, form: Form, partitions: Partitions, prior: GaussianPrior | None, ahead: int
     ) -> None:
         self.form, self.partitions, self._ahead = form, partitions, ahead
-        self.store = Store(partitions.fetch)
         self.prior = _FLAT if prior is None else prior
         like: SummedPotential = form(**partitions.fetch(np.zeros(1, dtype=np.int64)), prior=prior)
         self.dim: int = like.dim
@@ -71,7 +69,7 @@ class DaskRegression(ShownTarget):
         """Return U, shape (n,), and its gradient, shape (n, dim): one pass."""
         b = check_positions(positions, self.dim)
         value, gradient = self.prior.value_and_gradient(b)
-        for values, gradients in self.partitions.evaluate("value_and_gradient", b):
+        for values, gradients in self._each("value_and_gradient", b):
             value, gradient = value + values, gradient + gradients
         return value, gradient
 
@@ -98,16 +96,8 @@ class DaskRegression(ShownTarget):
         return found
 
     def expand(self, centre: FloatArray, order: int = 2) -> DaskExpansion:
-        """Return the expansions of all terms at ``centre (dim,)``: one pass.
-
-        Raises
-        ------
-        ShapeError
-            If the centre is not one position.
-        """
-        at = np.array(centre, dtype=np.float64)
-        if at.shape != (self.dim,):
-            raise ShapeError(f"centre must have shape ({self.dim},), got {at.shape}")
+        """Return the expansions of all terms at ``centre (dim,)``: one pass."""
+        at = check_positions(np.array(centre, dtype=np.float64)[None], self.dim)[0]
         return DaskExpansion(self, at, order)
 
     def row_bounds(
@@ -122,16 +112,18 @@ class DaskRegression(ShownTarget):
     ) -> PartitionDraws:
         """Return draws of rows by their bounds, which stay where the rows are: one pass."""
         bounds = partial(_bounds, factor=factor, order=order, ball=ball)
-        delayed = self.partitions.delayed(bounds)
-        return PartitionDraws(self.partitions, delayed, self.store, self._ahead)
+        return PartitionDraws(self.partitions, self.partitions.delayed(bounds), self._ahead)
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, fetched, without the prior."""
         distinct, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         return self.form(**select(self.partitions.fetch(distinct), places))
 
+    def _each(self, method: str, positions: FloatArray) -> list[Any]:
+        return self.partitions.map(lambda block: getattr(block.potential, method)(positions))
+
     def _sum(self, method: str, positions: FloatArray) -> FloatArray:
-        return np.asarray(sum(self.partitions.evaluate(method, positions)), dtype=np.float64)
+        return np.asarray(sum(self._each(method, positions)), dtype=np.float64)
 
 
 def _bounds(block: Any, factor: FloatArray, order: int, ball: Ball | None) -> FloatArray:
@@ -170,14 +162,14 @@ class DaskExpansion:
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), for pairs of a row and a position."""
-        places = self._target.store.places(rows)
+        places = self._target.partitions.places(rows)
         return self._expanded().remainders(positions, places, owners)
 
     def changes(
         self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
     ) -> FloatArray:
         """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        places = self._target.store.places(rows)
+        places = self._target.partitions.places(rows)
         return self._expanded().changes(before, after, places, owners)
 
     def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
@@ -191,7 +183,7 @@ class DaskExpansion:
 
     def _expanded(self) -> RowExpansion:
         """Return the expansions of the rows that are here."""
-        columns = self._target.store.columns
+        columns = self._target.partitions.columns
         if self._local is None or self._of is not columns:
             self._of = columns
             self._local = self._target.form(**columns).expand(self.centre, **self._order)

@@ -40,19 +40,19 @@ _COMPONENTS = (
         examples=(
             {},
             {"inducing": "data", "n_inducing": 25, "hyperparameters": _FIXED, "whiten": False},
-            {"n_inducing": 10, "mean": "constant", **_QUICK},
+            {"inducing": "optimised", "n_inducing": 10, "mean": "constant", **_QUICK},
         ),
     ),
     Component(
         kind="surrogate",
         name="quadratic-gp",
-        factory="surrokit_gp.quadratic_surrogate:QuadraticGaussianProcess",
+        factory="surrokit_gp.quadratic:QuadraticGaussianProcess",
         summary="Gaussian process about a quadratic, for few values of a nearly normal density",
         references=(
             "Acerbi 2018, Variational Bayesian Monte Carlo, arXiv:1810.05558",
             f"{_BOOK}, section 2.7",
         ),
-        examples=({}, {"max_points": 60}),
+        examples=({},),
     ),
     Component(
         kind="explorer",

@@ -16,6 +16,7 @@ from surrokit.exploring import demand_warmup, evaluate_alone, idle
 from surrokit.interfaces import (
     ChainState,
     Correction,
+    Evaluations,
     Explored,
     Findings,
     Sampler,
@@ -28,15 +29,13 @@ from surrokit.potentials import InitialPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
-from surrokit_gp.quadratic import QuadraticPrior, QuadraticProcess, flat_from
-from surrokit_gp.quadratic_surrogate import UNSURE, FittedQuadraticProcess, draw, refocus
+from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.quadratic import UNSURE, QuadraticProcess, flat_from, refocus
+from surrokit_gp.rows import TrainingRows
 
 JUDGED = 8  # latest draws of the process by which it is judged
-
-# batches
 HOTTEST = 3.0  # highest temperature at which points are looked for
-LOST = 5.0  # error in nats above which a process is trusted about the best point only
-SHRINK = 0.7  # of the coordinates, if then nothing better was found
+SHRINK = 0.7  # of the coordinates, where a process was wrong and nothing better was found
 SEVERAL = 3  # points of a batch at least
 
 
@@ -44,7 +43,7 @@ SEVERAL = 3  # points of a batch at least
 class Active:
     """Evaluate where a process of all values so far is least sure of the posterior.
 
-    A process about a :class:`~surrokit_gp.quadratic.QuadraticPrior` is fitted after each batch
+    A process about a random quadratic is fitted after each batch
     of a few values, chains on it tell where its mass is, and among their draws those are evaluated
     of which it is least sure, with some plain draws to judge it by. Its coordinates follow its own
     draws, and about the best point where it was wrong. It needs no gradient, and far fewer values
@@ -88,7 +87,7 @@ class Active:
         values = evaluate_alone(start.potential, start.positions)
         n, dim = start.positions.shape
         chains = ChainState(positions=start.positions, values=values, cache={"value": values})
-        search = _Search(potential=start.potential, positions=start.positions, values=values)
+        search = _Search(start.potential, start.positions, values)
         most = self.evaluations
         if most is None:
             most = 100 + 25 * dim
@@ -97,7 +96,7 @@ class Active:
         for step in range(1, start.warmup + 1):
             seed, info, tuning = int(rng.integers(2**62)), idle(n), None
             with one_thread():
-                search.go_on(most, rng) if search.whitening is not None else search.begin(most, rng)
+                search.go_on(most, rng)
             known, rows = search.acceptance or 0.0, start.evaluated()
             good = known >= self.acceptance and search.unsure <= 0.02
             done = good or len(search.values) >= most or step == start.warmup
@@ -119,12 +118,12 @@ class Active:
         self, search: _Search, surrogate: Potential, rng: np.random.Generator
     ) -> Tuning | None:
         """Return what the run's sampler needs, by 20 chains on its surrogate, if these move."""
-        whitening, transitions = search.whitening, 150
-        if whitening is None or not self.tuned.needs <= surrogate.capabilities:
+        covariance, transitions = search.covariance, 150
+        if covariance is None or not self.tuned.needs <= surrogate.capabilities:
             return None
         starts = search.positions[rng.choice(search.likely, 20)]
         moves = Binding(self.tuned, surrogate, 20)
-        moves.tune(transitions, covariance=whitening.factor @ whitening.factor.T, step_size=None)
+        moves.tune(transitions, covariance=covariance, step_size=None)
         with one_thread():
             decider = self.correction.bind(surrogate)
             steps = warm_up(moves, decider, starts, transitions, rng)
@@ -132,32 +131,19 @@ class Active:
         return moves.tuning if np.mean(accepted[transitions // 2 :]) >= 0.1 else None
 
 
-@attrs.define(kw_only=True, eq=False)
 class _Search:
-    """All points so far, and where the next ones may lie.
+    """All points so far, with U infinite where it failed, and where the next ones may lie."""
 
-    ``values (n,)`` are infinite where an evaluation at ``positions (n, dim)`` failed. ``whitening``
-    is of the next process, and None before there is one; ``prior`` are the scales of the last one.
-    ``spread`` is the root mean square of V - U at draws of late, ``reach`` how many times as far as
-    draws of a normal target the wall lies, and ``unsure`` the part of the latest draws at which the
-    process was not to be believed. ``errors (k,)`` are V - U at the latest draws of V itself, the
-    ``judges (k, dim)``; -inf where U is infinite.
-    """
-
-    potential: Potential
-    positions: FloatArray
-    values: FloatArray
-    whitening: Whitening | None = None
-    prior: QuadraticPrior | None = None
-    spread: float = HOTTEST
-    reach: float = 1.0
-    unsure: float = 1.0
-    errors: FloatArray = attrs.field(factory=lambda: np.empty(0))
-    judges: FloatArray = attrs.field(init=False)
-    n_starts: int = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.judges, self.n_starts = self.positions[:0], len(self.positions)
+    def __init__(self, potential: Potential, positions: FloatArray, values: FloatArray) -> None:
+        self.potential, self.positions, self.values = potential, positions, values
+        self.n_starts = len(positions)
+        self.whitening: Whitening | None = None  # of the next process; None before there is one
+        self.logs: FloatArray | None = None  # log scales of the last process
+        self.spread = HOTTEST  # root mean square of V - U at draws of late
+        self.reach = 1.0  # how many times as far as draws of a normal target the wall lies
+        self.unsure = 1.0  # part of the latest draws at which the process was not trusted
+        # V - U at the latest draws of V itself, the judges; -inf where U is infinite
+        self.errors, self.judges = np.empty(0), positions[:0]
 
     @property
     def best(self) -> FloatArray:
@@ -170,28 +156,76 @@ class _Search:
         return np.flatnonzero(self.values <= self.values.min() + flat_from(len(self.best)))
 
     @property
+    def covariance(self) -> FloatArray | None:
+        """That of the process's draws, (dim, dim)."""
+        return None if self.whitening is None else self.whitening.factor @ self.whitening.factor.T
+
+    @property
     def acceptance(self) -> float | None:
         """Predicted acceptance of independent draws by the latest judges; None for too few."""
-        if len(self.errors) < JUDGED:
-            return None
         fine = np.isfinite(self.errors)
+        if len(fine) < JUDGED:
+            return None
         if np.count_nonzero(fine) < 2:
             return 0.0
         return float(fine.mean()) * expected_acceptance(float(np.var(self.errors[fine])))
 
     def findings(self, chains: ChainState, tuning: Tuning | None = None) -> Findings:
-        """Return chains at likely points, and the covariance of the process's draws."""
-        whitening = self.whitening
+        """Return chains at likely points, and what is known of the target."""
         return Findings(
             chains=chains,
-            covariance=None if whitening is None else whitening.factor @ whitening.factor.T,
+            covariance=self.covariance,
             step_size=None,
             mode=self.best if np.isfinite(self.values).any() else None,
             tuning=tuning,
             acceptance=self.acceptance,
         )
 
-    def begin(self, most: int, rng: np.random.Generator) -> None:
+    def go_on(self, most: int, rng: np.random.Generator) -> None:
+        """Evaluate points that a process of those so far is least sure of, and some draws."""
+        if self.whitening is None:
+            self._begin(most, rng)
+            return
+        # failures count among the flattened values, so that points are not sought there
+        high = float(self.values.min()) + math.e * flat_from(len(self.best))
+        shown = np.where(np.isfinite(self.values), self.values, high)
+        rows = TrainingRows.of(Evaluations(positions=self.positions, values=shown), "full")
+        try:
+            fitted = QuadraticProcess.fit(rows, self.whitening, self.logs, reach=self.reach)
+        except SurrogateFitError:  # about the best point
+            moves = rng.standard_normal((SEVERAL, len(self.best))) @ self.whitening.factor.T
+            self._evaluate(self.best + SHRINK * moves)
+            return
+        temperature = float(np.clip(self.spread, 1.0, HOTTEST))
+        draws = fitted.draw(rng, temperature)
+        draws = draws[np.isfinite(draws).all(axis=1)]
+        # tails are heavy where more than one draw in a thousand is at the wall
+        if temperature == 1.0 and fitted.is_at_wall(draws).mean() > 0.001:
+            self.reach = min(1.2 * self.reach, 4.0)
+        paid, least = len(self.values), self.values.min()
+        batch = max(min(max(SEVERAL, len(self.best) // 2, paid // 20), most - paid), 1)
+        n_judges = math.ceil(batch / 3)
+        few = rng.choice(len(draws), n_judges, replace=False)
+        tilt = 0.35 / temperature
+        chosen = draws[np.concatenate([few, choose(fitted.process, draws, batch - n_judges, tilt)])]
+        values = self._evaluate(chosen)
+        errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
+        size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
+        centre, shrink = None, 1.0
+        if size > 5.0:  # nats: then it is trusted about the best point only
+            centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
+        if temperature == 1.0:
+            judges = np.concatenate([self.judges, chosen[:n_judges]])
+            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
+            self.judges = judges[-max(JUDGED, self.n_starts) :]
+        else:  # draws of a flattened process do not count
+            self.errors, self.judges = np.empty(0), self.judges[:0]
+        self.whitening = refocus(self.whitening, draws, temperature, centre, shrink)
+        self.logs = fitted.logs
+        self.unsure = float(np.mean(fitted.variance(draws) > UNSURE**2))
+        self.spread = 0.5 * (self.spread + size)
+
+    def _begin(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate the middle of a box, and points spread about it: most corners are far away.
 
         The box is about where the target expects itself to be, or else about the starts.
@@ -209,7 +243,6 @@ class _Search:
         self._evaluate(np.vstack([middle, middle + 0.5 * half * (2.0 * spread - 1.0)]))
         if np.isfinite(self.values).sum() >= 2:  # else there is nowhere to begin yet
             self.whitening = Whitening(mean=middle, factor=np.diag(half / 3.0))
-            self.prior = QuadraticPrior.usual(dim)
 
     def _evaluate(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (m,), at more positions (m, dim)."""
@@ -217,50 +250,6 @@ class _Search:
         self.positions = np.concatenate([self.positions, positions])
         self.values = np.concatenate([self.values, values])
         return values
-
-    def go_on(self, most: int, rng: np.random.Generator) -> None:
-        """Evaluate points that a process of those so far is least sure of, and some draws."""
-        whitening, dim, paid = self.whitening, self.positions.shape[1], len(self.values)
-        assert whitening is not None
-        assert self.prior is not None
-        # failures count among the flattened values, so that points are not sought there
-        high = float(self.values.min()) + math.e * flat_from(dim)
-        shown = np.where(np.isfinite(self.values), self.values, high)
-        try:
-            process = QuadraticProcess.fit(whitening.apply(self.positions), shown, self.prior)
-        except SurrogateFitError:  # about the best point
-            moves = rng.standard_normal((SEVERAL, dim)) @ whitening.factor.T
-            self._evaluate(self.best + SHRINK * moves)
-            return
-        temperature = float(np.clip(self.spread, 1.0, HOTTEST))
-        walled = FittedQuadraticProcess.of(process, reach=self.reach)
-        draws = draw(walled, temperature, rng)
-        draws = draws[np.isfinite(draws).all(axis=1)]
-        # tails are heavy where more than one draw in a thousand is at the wall
-        if temperature == 1.0 and walled.is_at_wall(draws).mean() > 0.001:
-            self.reach = min(1.2 * self.reach, 4.0)
-        batch = max(min(max(SEVERAL, dim // 2, paid // 20), most - paid), 1)
-        n_judges = math.ceil(batch / 3)  # plain draws, by which the process is judged
-        few = rng.choice(len(draws), n_judges, replace=False)
-        heights = process.mean.value(draws) / temperature
-        least_sure = choose(process, draws, heights, batch - n_judges, 0.35)
-        chosen, least = draws[np.concatenate([few, least_sure])], self.values.min()
-        values = self._evaluate(whitening.undo(chosen))
-        errors = process.mean.value(chosen[:n_judges]) - values[:n_judges]
-        size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
-        centre, shrink = None, 1.0
-        if size > LOST:
-            centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
-        if temperature == 1.0:
-            judges = np.concatenate([self.judges, self.positions[paid:][:n_judges]])
-            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
-            self.judges = judges[-max(JUDGED, self.n_starts) :]
-        else:  # draws of a flattened process do not count
-            self.errors, self.judges = np.empty(0), self.judges[:0]
-        self.whitening = refocus(whitening, draws, temperature, centre, shrink)
-        self.prior = process.prior
-        self.unsure = float(np.mean(process.variance(draws) > UNSURE**2))
-        self.spread = 0.5 * (self.spread + size)
 
     def choose_ends(self, n: int, rng: np.random.Generator) -> ChainState | None:
         """Return chains at draws that were evaluated, or at likely points; None if all failed."""
@@ -275,17 +264,15 @@ class _Search:
         return ChainState(positions=self.positions[rows], values=self.values[rows], cache={})
 
 
-def choose(
-    process: QuadraticProcess, z: FloatArray, heights: FloatArray, n: int, tilt: float
-) -> IntArray:
-    """Return which of ``z (m, dim)`` a process is least sure of, one after the other, shape (n,).
+def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -> IntArray:
+    """Return which of ``positions (m, dim)`` a process is least sure of, one by one, shape (n,).
 
     The variance of U given the values so far, and those of points chosen before, times
-    exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation. ``heights (m,)`` are its
-    mean V there. With ``tilt=0`` it is the least sure, wherever it lies; with more, one of higher
-    density.
+    exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation. With ``tilt=0`` it is the
+    least sure, wherever it lies; with more, one of higher density.
     """
-    covariance = process.covariance(z)
+    heights, z = process.value(positions), process.whitening.apply(positions)
+    covariance = process.posterior.covariance(z, z)
     counts = np.exp(-2.0 * tilt * (heights - heights.min()))
     left = np.diag(covariance).copy()
     rows = np.empty((0, len(z)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import attrs
 import numpy as np
@@ -13,10 +13,10 @@ from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
-from surrokit_gp.hyperparameters import Hyperparameters
-from surrokit_gp.kernels import by_blocks
 from surrokit_gp.posterior import Posterior
-from surrokit_gp.trend import MeanKind, Polynomial, features
+from surrokit_gp.rows import TrainingRows
+from surrokit_gp.search import Hyperparameters
+from surrokit_gp.trend import MeanKind, Polynomial
 
 CAPABILITIES: Capabilities = frozenset(
     {GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE}
@@ -199,10 +199,8 @@ class FittedProcess(ShownFit, Expansion):
     n_gradients
         Number of gradients that were used.
     quality : FitQuality or None
-        Errors at points held out from another fit with the same hyperparameters; None where
-        there were too few points to hold any out.
-    kind
-        The mean function whose coefficients are uncertain.
+        Errors at each point of the process given all others, with the same hyperparameters; None
+        for fewer than eight points.
     whitening
         From positions to the coordinates z of the fit.
     """
@@ -212,9 +210,34 @@ class FittedProcess(ShownFit, Expansion):
     n_points: int
     n_gradients: int
     quality: FitQuality | None = None
-    kind: MeanKind
     whitening: Whitening
     posterior: Posterior
+
+    @classmethod
+    def of(
+        cls,
+        posterior: Posterior,
+        rows: TrainingRows,
+        frame: Whitening,
+        fixed: Polynomial,
+        **more: Any,
+    ) -> Self:
+        """Return the process given rows, in z of a frame, plus a fixed trend."""
+        variance, slopes = posterior.variance, posterior.gradient_weights
+        trend = Polynomial.of(posterior.profile.coefficients, rows.dim) + fixed
+        return cls(
+            origin=frame.mean,
+            scaling=frame.inverse.T / posterior.length_scales,
+            nodes=posterior.centres,
+            levels=variance * posterior.weights,
+            slopes=None if slopes is None else variance * slopes,
+            polynomial=trend.in_coordinates(frame.inverse),
+            n_points=len(rows),
+            n_gradients=len(rows.gradient_rows),
+            whitening=frame,
+            posterior=posterior,
+            **more,
+        )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -227,16 +250,6 @@ class FittedProcess(ShownFit, Expansion):
         return self.whitening.undo(self.posterior.centres * self.posterior.length_scales)
 
     @property
-    def weights(self) -> FloatArray:
-        """Weights of the kernel at the centres, shape (M,)."""
-        return self.posterior.weights
-
-    @property
-    def jitter(self) -> float:
-        """Addition to the kernel matrix's diagonal, in units of the signal's variance."""
-        return self.posterior.jitter
-
-    @property
     def log_likelihood(self) -> float:
         """Log marginal likelihood of all that was fitted."""
         return self.posterior.log_likelihood
@@ -246,12 +259,12 @@ class FittedProcess(ShownFit, Expansion):
 
         That of U itself, without the noise of an evaluation; never negative.
         """
-
-        def variance_of(rows: FloatArray) -> FloatArray:
-            z = self.whitening.apply(rows)
-            return self.posterior.variance_at(z, features(self.kind, z))
-
-        return by_blocks(variance_of, check_positions(positions, self.dim))
+        z = self.whitening.apply(check_positions(positions, self.dim))
+        # Always 16 rows at a time. Where little is unknown a variance is a small difference of
+        # large numbers, whose rounding must not depend on how many rows there are.
+        padded = np.concatenate([z, np.repeat(z[-1:], -len(z) % 16, axis=0)])
+        blocks = [self.posterior.covariance(each) for each in padded.reshape(-1, 16, self.dim)]
+        return np.concatenate([np.empty(0), *blocks])[: len(z)]
 
     def __repr__(self) -> str:
         scales = self.posterior.length_scales
@@ -260,9 +273,9 @@ class FittedProcess(ShownFit, Expansion):
             lengths += f" to {scales.max():.3g}"
         quality = "None" if self.quality is None else f"{self.quality.variance:.3g} nats^2"
         return (
-            f"FittedProcess(dim={self.dim}, n_points={self.n_points}, "
-            f"n_gradients={self.n_gradients}, n_centres={len(self.weights)}, mean={self.mean!r}, "
+            f"{type(self).__name__}(dim={self.dim}, n_points={self.n_points}, "
+            f"n_gradients={self.n_gradients}, n_centres={len(self.nodes)}, mean={self.mean!r}, "
             f"length_scales={lengths}, signal_sd={self.hyperparameters.signal_sd:.3g}, "
-            f"noise_sd={self.hyperparameters.noise_sd:.3g}, jitter={self.jitter:.3g}, "
+            f"noise_sd={self.hyperparameters.noise_sd:.3g}, jitter={self.posterior.jitter:.3g}, "
             f"quality={quality})"
         )

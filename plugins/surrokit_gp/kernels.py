@@ -10,18 +10,14 @@ Equations are the n values, then the derivatives in the first coordinate at k pl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+from scipy.linalg import lapack, solve_triangular
 
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray, IntArray
 
 JITTERS = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Additions to the diagonal that are tried in turn, relative to the kernel's variance."""
-
-ROUNDING = 10.0 * float(np.finfo(np.float64).eps)
-"""Least square of a pivot, relative to the kernel's variance, that is not rounding."""
 
 
 def unit_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -44,10 +40,7 @@ def unit_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def weighted_squares(weights: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return sum_nm weights[n, m] (left[n, k] - right[m, k])^2 for each k, shape (dim,).
-
-    By matrix products; the differences themselves are never formed.
-    """
+    """Return sum_nm weights[n, m] (left[n, k] - right[m, k])^2 for each k, shape (dim,)."""
     mixed = np.einsum("nk,nk->k", left, weights @ right)
     return np.asarray(
         weights.sum(axis=1) @ np.square(left) + weights.sum(axis=0) @ np.square(right) - 2.0 * mixed
@@ -120,9 +113,8 @@ def scale_derivatives(
 def factorise(
     matrix: FloatArray,
     scale: float,
-    jitters: tuple[float, ...] = JITTERS,
     what: str = "kernel matrix",
-    room: float = ROUNDING,
+    room: float = 10.0 * float(np.finfo(np.float64).eps),
 ) -> tuple[FloatArray, float]:
     """Return the lower Cholesky factor of a symmetric matrix, and the jitter that it needed.
 
@@ -135,12 +127,10 @@ def factorise(
     SurrogateFitError
         If the largest jitter does not suffice.
     """
-    from scipy.linalg import lapack
-
     if not len(matrix):
         return np.empty((0, 0)), 0.0
     diagonal = np.diag(matrix).copy()
-    for jitter in jitters:
+    for jitter in JITTERS:
         shifted = matrix.T.copy(order="F")
         np.fill_diagonal(shifted, diagonal + jitter * scale)
         factor, failed = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
@@ -149,15 +139,13 @@ def factorise(
             return np.asarray(factor), jitter
     raise SurrogateFitError(
         f"the {len(matrix)} x {len(matrix)} {what} has no Cholesky factor even with "
-        f"{jitters[-1]:g} of its scale added to its diagonal; use more noise, shorter length "
+        f"{JITTERS[-1]:g} of its scale added to its diagonal; use more noise, shorter length "
         "scales or whiten=True where these are settings, or rescale the parameters"
     )
 
 
 def solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
     """Return L^-1 b, or L^-T b, for a lower triangular L (n, n) and b of shape (n,) or (n, m)."""
-    from scipy.linalg import solve_triangular
-
     if right.size == 0:
         return np.array(right, dtype=np.float64)
     found: FloatArray = solve_triangular(
@@ -167,23 +155,6 @@ def solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) ->
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
-    """Return (L L^T)^-1, shape (n, n), for a factor L of :func:`factorise`.
-
-    For derivatives of log determinants only, which need every entry; nothing is solved with it.
-    """
-    from scipy.linalg import lapack
-
+    """Return (L L^T)^-1, shape (n, n); nothing should be solved with it."""
     lower = lapack.dpotri(factor, lower=1)[0]
     return np.asarray(lower + np.tril(lower, -1).T)
-
-
-def by_blocks(variance_of: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Return the variance, shape (n,), of ``rows (n, dim)``, always 16 rows at a time.
-
-    Where little is unknown a variance is a small difference of large numbers, and its rounding must
-    not depend on how many rows there are.
-    """
-    n, block_size = len(rows), 16
-    padded = np.concatenate([rows, np.repeat(rows[-1:], -n % block_size, axis=0)])
-    blocks = [variance_of(padded[at : at + block_size]) for at in range(0, len(padded), block_size)]
-    return np.concatenate(blocks)[:n] if blocks else np.empty(0)

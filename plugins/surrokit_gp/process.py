@@ -17,20 +17,12 @@ from surrokit.arguments import (
 )
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.surrogate.quality import FitQuality, KeepingLearner, fit_quality
+from surrokit.surrogate.quality import KeepingLearner
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.fitted import CAPABILITIES, FittedProcess
-from surrokit_gp.hyperparameters import (
-    MAX_SIGNAL,
-    Hyperparameters,
-    Likelihood,
-    Space,
-    given_hyperparameters,
-    search,
-)
 from surrokit_gp.posterior import (
     Inducing,
     Posterior,
@@ -38,17 +30,13 @@ from surrokit_gp.posterior import (
     condition_sparse,
     exact_likelihood,
     inducing_points,
+    left_out,
+    quality_of,
     sparse_likelihood,
 )
 from surrokit_gp.rows import TrainingRows
-from surrokit_gp.trend import (
-    Mean,
-    MeanKind,
-    Polynomial,
-    choose_kind,
-    convex,
-    least_points,
-)
+from surrokit_gp.search import Hyperparameters, Space, given_hyperparameters, search
+from surrokit_gp.trend import Mean, Polynomial, choose_kind, convex, least_points
 
 Gradients: TypeAlias = Literal["auto", True, False]
 """Whether gradients are learnt from: where that is cheap, always, never."""
@@ -62,7 +50,7 @@ AMPLE_EQUATIONS = 3000
 MOST_EQUATIONS = 10_000
 """Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
 
-_POINTS, _GRADIENTS, _INDUCING, _SUBSET, _HELD = 0, 1, 2, 3, 5
+_POINTS, _GRADIENTS, _INDUCING, _SUBSET = 0, 1, 2, 3
 """Streams of random numbers, so that one choice does not depend on whether another was made."""
 
 
@@ -119,7 +107,7 @@ class Process(ShownSurrogate):
         ),
     )
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
-    max_signal: float = attrs.field(default=MAX_SIGNAL, validator=positive)
+    max_signal: float = attrs.field(default=5.0, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
     def __attrs_post_init__(self) -> None:
@@ -194,8 +182,7 @@ class Fitc(Process):
 
     Its potential is the posterior mean (Snelson and Ghahramani 2006; section 3.3 of the paper),
     which is a network of radial nodes with centres at the inducing points. A fit to N points
-    costs O(M^2 N) time and O(M N) memory, a gradient O(M). It learns from values only; gradients
-    that are known serve to tell the quality of the fit.
+    costs O(M^2 N) time and O(M N) memory, a gradient O(M). It learns from values only.
 
     Mean function, quadratics that are not convex and hyperparameters are treated as in
     :class:`~surrokit_gp.process.GaussianProcess`; the likelihood that is maximised is that of
@@ -208,7 +195,8 @@ class Fitc(Process):
         points cannot be fitted.
     inducing
         ``"data"`` draws inducing points from the training points; ``"k-means++"`` spreads them
-        like those.
+        like those; ``"optimised"`` moves them from there, with the hyperparameters unless these are
+        given, to where the likelihood is largest.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
         twice as many as coefficients. The process itself uses all.
@@ -220,7 +208,9 @@ class Fitc(Process):
     """
 
     n_inducing: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    inducing: Inducing = attrs.field(default="k-means++", validator=one_of("data", "k-means++"))
+    inducing: Inducing = attrs.field(
+        default="k-means++", validator=one_of("data", "k-means++", "optimised")
+    )
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
@@ -234,7 +224,7 @@ class ProcessLearner(KeepingLearner):
 
     process: GaussianProcess | Fitc
     needs: frozenset[str] = frozenset({"value"})
-    uses: frozenset[str] = frozenset({"value", "gradient"})
+    uses: frozenset[str] = frozenset({"value"})
     provides: Capabilities = CAPABILITIES
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
@@ -250,19 +240,48 @@ class ProcessLearner(KeepingLearner):
         SurrogateFitError
             If there are too few points with a finite value, or they cannot be fitted.
         """
-        rows = TrainingRows.of(self.join_observed(), self.process.tail)
-        use: Gradients = False
-        if isinstance(self.process, GaussianProcess):
-            use, most = self.process.gradients, self.process.max_points
-            if most is not None and len(rows) > most:
-                rows = rows.take(rows.draw(most, self.stream(_POINTS)))
-        learnt = self._with_gradients(rows, use)
-        self._demand(rows, learnt.n_equations)
-        kind = choose_kind(self.process.mean, self.dim, learnt.n_equations)
-        fit = _Fit(learner=self, whitening=Whitening.of(rows.positions, rows.spread()), mean=kind)
-        return attrs.evolve(fit.process(learnt), quality=fit.quality(rows, learnt))
+        settings, rows = self.process, TrainingRows.of(self.join_observed(), self.process.tail)
+        if isinstance(settings, GaussianProcess):
+            if settings.max_points is not None and len(rows) > settings.max_points:
+                rows = rows.take(rows.draw(settings.max_points, self._stream(_POINTS)))
+            rows = self._with_gradients(rows, settings.gradients)
+        self._demand(rows)
+        mean = kind = choose_kind(settings.mean, self.dim, rows.n_equations)
+        whitening = Whitening.of(rows.positions, rows.spread())
+        frame = whitening if settings.whiten else whitening.shift
+        # near the values, so that a large constant costs no digits
+        level = 0.0 if kind == "zero" else float(np.median(rows.values))
+        fixed = attrs.evolve(Polynomial.of(np.empty(0), self.dim), level=level)
+        for _ in range(2):
+            equations = rows.about(frame, kind, fixed)
+            posterior, errors, found = self._condition(equations)
+            if kind != "quadratic":
+                break
+            matrix = Polynomial.of(posterior.profile.coefficients, self.dim).matrix
+            to_whitened = np.eye(self.dim) if settings.whiten else whitening.factor
+            raised = convex(to_whitened.T @ matrix @ to_whitened)
+            if raised is None:
+                break
+            back = np.linalg.inv(to_whitened)
+            kind, fixed = "linear", attrs.evolve(fixed, matrix=back.T @ raised @ back)
+        gradients = rows.gradients @ frame.factor
+        process = FittedProcess.of(
+            posterior,
+            rows,
+            frame,
+            fixed,
+            hyperparameters=found,
+            mean=mean,
+            quality=quality_of(rows, errors, gradients),
+        )
+        if not np.isfinite(process.value(rows.positions)).all():
+            raise SurrogateFitError(
+                "the fitted process is not finite at its own training points; use whiten=True, or "
+                "rescale the parameters"
+            )
+        return process
 
-    def stream(self, purpose: int) -> np.random.Generator:
+    def _stream(self, purpose: int) -> np.random.Generator:
         """Return the random numbers for a purpose, the same in every fit."""
         return np.random.default_rng([self.seed, purpose])
 
@@ -281,17 +300,17 @@ class ProcessLearner(KeepingLearner):
                 f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
                 "gradients='auto', or pass evaluations with gradients"
             )
-        if use is False or (use == "auto" and room < 0.05 * len(known)):
+        if use == "auto" and room < 0.05 * len(known):
             known = known[:0]
         elif use == "auto" and len(known) > room:
-            known = rows.draw(room, self.stream(_GRADIENTS), known)
+            known = rows.draw(room, self._stream(_GRADIENTS), known)
         gradients = np.full_like(rows.gradients, np.nan)
         gradients[known] = rows.gradients[known]
         return attrs.evolve(rows, gradients=gradients)
 
-    def _demand(self, rows: TrainingRows, n_equations: int) -> None:
+    def _demand(self, rows: TrainingRows) -> None:
         mean, least = self.process.mean, least_points(self.process.mean, self.dim)
-        if len(rows) < 2 or n_equations < least:
+        if len(rows) < 2 or rows.n_equations < least:
             richer = "set mean='auto', " if mean in ("linear", "quadratic") else ""
             rows.demand(least, len(self.join_observed()), richer)
         low, high = rows.values.min(), rows.values.max()
@@ -303,121 +322,65 @@ class ProcessLearner(KeepingLearner):
                 "squares overflow; rescale U, or explore until the chains have settled"
             )
 
+    # --- of equations ---
 
-@attrs.define(kw_only=True, eq=False)
-class _Fit:
-    """One fit: keeps what it found, for the second fit that tells its quality."""
-
-    learner: ProcessLearner
-    whitening: Whitening
-    mean: MeanKind
-    found: list[Hyperparameters] = attrs.field(factory=list)  # also after a curvature was raised
-    searching: bool = True
-    inducing: FloatArray | None = None
-
-    def process(self, rows: TrainingRows) -> FittedProcess:
-        """Return the process fitted to rows, with the gradients that are observations."""
-        dim, kind, whiten = rows.dim, self.mean, self.learner.process.whiten
-        frame = self.whitening if whiten else self.whitening.shift
-        # Near the values, so that a large constant costs no digits.
-        level = 0.0 if kind == "zero" else float(np.median(rows.values))
-        fixed = Polynomial(level=level, slope=np.zeros(dim), matrix=np.zeros((dim, dim)))
-        for stage in (0, 1):
-            posterior, found = self._condition(rows.about(frame, kind, fixed), stage)
-            trend = Polynomial.of(kind, posterior.profile.coefficients, dim)
-            if kind != "quadratic":
-                break
-            matrix = trend if whiten else trend.in_coordinates(self.whitening.factor)
-            raised = convex(matrix.matrix)
-            if raised is None:
-                break
-            if not whiten:
-                raised = self.whitening.inverse.T @ raised @ self.whitening.inverse
-            kind, fixed = "linear", attrs.evolve(fixed, matrix=raised)
-        slopes, variance = posterior.gradient_weights, posterior.variance
-        process = FittedProcess(
-            origin=frame.mean,
-            scaling=frame.inverse.T / posterior.length_scales,
-            nodes=posterior.centres,
-            levels=variance * posterior.weights,
-            slopes=None if slopes is None else variance * slopes,
-            polynomial=(trend + fixed).in_coordinates(frame.inverse),
-            hyperparameters=found,
-            mean=self.mean,
-            n_points=len(rows),
-            n_gradients=len(rows.gradient_rows),
-            kind=kind,
-            whitening=frame,
-            posterior=posterior,
-        )
-        if not np.isfinite(process.value(rows.positions)).all():
-            raise SurrogateFitError(
-                "the fitted process is not finite at its own training points; use whiten=True, or "
-                "rescale the parameters"
+    def _condition(self, rows: TrainingRows) -> tuple[Posterior, FloatArray, Hyperparameters]:
+        """Return the process given equations, errors at rows left out, and hyperparameters."""
+        settings, inducing = self.process, None
+        if isinstance(settings, Fitc):
+            inducing = inducing_points(
+                settings.inducing, rows.positions, settings.n_inducing, self._stream(_INDUCING)
             )
-        return process
+        found = settings.hyperparameters
+        if found is None:
+            found, inducing = self._search(rows, inducing)
+        if inducing is None:
+            exact, _, dual = condition(rows, found)
+            return exact, left_out(rows, exact, dual), found
+        sparse, (*_, dual, _, own) = condition_sparse(rows, found, inducing)
+        missing = np.full_like(rows.positions, np.nan)
+        return sparse, np.column_stack([dual / own, missing]), found
 
-    def quality(self, rows: TrainingRows, learnt: TrainingRows) -> FitQuality | None:
-        """Return errors at rows held out from another fit with what this one found."""
-        n, dim = len(rows), rows.dim
-        near, least = np.flatnonzero(rows.tail_sd == 0.0), least_points(self.mean, dim)
-        needed = max(2, -(-least // (1 + dim))) if len(learnt.gradient_rows) else least
-        # one point in ten, but ten at least, or a quarter of few points, and 200 at most
-        number = min(max(n // 10, min(10, n // 4)), 200, len(near), n - needed)
-        if number < 2:
-            return None
-        held = self.learner.stream(_HELD).choice(near, size=number, replace=False)
-        rest, out = learnt.take(np.delete(np.arange(n), held)), rows.take(held)
-        if rest.n_equations < least:
-            return None
-        # with the same inducing points: where they lie tells nothing of the values held out
-        fitted = attrs.evolve(self, searching=False).process(rest)
-        exact = Evaluations(positions=out.positions, values=out.values, gradients=out.gradients)
-        return fit_quality(fitted, exact, self.whitening.factor)
+    def _search(
+        self, rows: TrainingRows, inducing: FloatArray | None
+    ) -> tuple[Hyperparameters, FloatArray | None]:
+        """Return hyperparameters of largest likelihood, and inducing points, moved if these are to.
 
-    def _condition(self, rows: TrainingRows, stage: int) -> tuple[Posterior, Hyperparameters]:
-        """Return the process given equations, and its hyperparameters: given, found, or sought."""
-        settings = self.learner.process
-        if isinstance(settings, Fitc) and self.inducing is None:
-            rng = self.learner.stream(_INDUCING)
-            self.inducing = inducing_points(
-                settings.inducing, rows.positions, settings.n_inducing, rng
-            )
-        if settings.hyperparameters is not None:
-            found = settings.hyperparameters
-        elif not self.searching:
-            found = self.found[min(stage, len(self.found) - 1)]
-        else:
-            found = self._search(rows)
-            self.found.append(found)
-        if self.inducing is None:
-            return condition(rows, found)[0], found
-        return condition_sparse(rows, found, self.inducing)[0], found
-
-    def _search(self, rows: TrainingRows) -> Hyperparameters:
-        """Return hyperparameters of largest likelihood; starts are compared by few equations."""
-        settings, inducing = self.learner.process, self.inducing
+        Starts are compared by few equations.
+        """
+        settings = self.process
         more = self._subset(rows, settings.n_search)
         few = self._subset(more, 120)
         isotropic = settings.kernel_scales == "isotropic"
-        space, final = (
+        screen, space = (
             Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
         )
-
-        def likelihood(at: Hyperparameters) -> Likelihood:
-            if inducing is None:
-                return exact_likelihood(more, at)
-            return sparse_likelihood(more, at, inducing)
-
-        first = search(
-            space,
-            lambda at: exact_likelihood(few, at),
-            space.starts(),
-            min(10, settings.max_iterations),
-            every=True,
+        n, moves = (
+            len(space.bounds),
+            isinstance(settings, Fitc) and settings.inducing == "optimised",
         )
-        starts = [final.pack(each) for each in first]
-        return search(final, likelihood, starts, settings.max_iterations)[0]
+
+        def screened(point: FloatArray) -> tuple[float, FloatArray]:
+            value, slopes = exact_likelihood(few, screen.unpack(point))
+            return value, screen.slope(slopes, rows.dim)[:n]
+
+        def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            if inducing is None:
+                value, slopes = exact_likelihood(more, space.unpack(point))
+            else:
+                where = point[n:].reshape(inducing.shape) if len(point) > n else inducing
+                value, slopes = sparse_likelihood(more, space.unpack(point), where)
+            return value, space.slope(slopes, rows.dim)[: len(point)]
+
+        most = settings.max_iterations
+        first = search(screened, screen.starts, screen.bounds, min(10, most), every=True)
+        starts = [np.clip(each, *space.bounds.T) for each in first]
+        best = search(objective, starts, space.bounds, most)[0]
+        if inducing is not None and moves:
+            start = np.append(best, inducing)
+            best = search(objective, [start], space.bounds, most)[0]
+            inducing = best[n:].reshape(inducing.shape)
+        return space.unpack(best), inducing
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""
@@ -426,5 +389,5 @@ class _Fit:
         prices = np.ones(len(rows))
         prices[rows.gradient_rows] += rows.dim
         most = max(most, 2 * rows.basis.shape[1], int(10 * prices.max()))
-        order = self.learner.stream(_SUBSET).permutation(len(rows))
+        order = self._stream(_SUBSET).permutation(len(rows))
         return rows.take(np.sort(order[np.cumsum(prices[order]) <= most]))

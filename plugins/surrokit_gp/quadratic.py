@@ -5,21 +5,41 @@ quadratic + a random smooth function. The quadratic has the covariance s^2 (1 + 
 each of its coefficients is normal, so that fewer values than coefficients do no harm. The smooth
 function has the squared-exponential one. A mean function of a quadratic with such a kernel is that
 of Acerbi (2018, arXiv:1810.05558).
+
+Of a process are sought log l_k, the log of the smooth function's standard deviation, and log s.
+Their density is normal about the usual ones, as few values say little of so many scales.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Self
 
 import attrs
 import numpy as np
+from scipy.stats import chi2
 
-from surrokit.types import FloatArray
-from surrokit_gp.fitted import Expansion
-from surrokit_gp.hyperparameters import climb
-from surrokit_gp.kernels import factorise, inverse_of, solve, unit_matrix, weighted_squares
+from surrokit.arguments import check_positions
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.interfaces import Evaluations, LearningProblem
+from surrokit.limits import check_deadline, threads_for
+from surrokit.surrogate.quality import FitQuality, KeepingLearner
+from surrokit.surrogate.shown import ShownFit, ShownSurrogate
+from surrokit.surrogate.training import least_points
+from surrokit.surrogate.whitening import Whitening
+from surrokit.types import BoolArray, Capabilities, FloatArray
+from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.posterior import condition, exact_likelihood, left_out, quality_of
+from surrokit_gp.rows import TrainingRows
+from surrokit_gp.search import Hyperparameters, search
 from surrokit_gp.trend import Polynomial
+
+CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
+"""Capabilities of a fitted process."""
+
+UNSURE = 1.0
+"""Standard deviation, in nats, above which a process is not trusted."""
+
+_ROOM = 1.0  # from the wall to the draws inside
 
 
 def flat_from(dim: int) -> float:
@@ -27,185 +47,302 @@ def flat_from(dim: int) -> float:
     return 5.0 + 2.0 * dim
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Heights:
-    """Values above the least one, in nats.
+def flattened(rows: TrainingRows) -> TrainingRows:
+    """Return rows whose values far above the least one grow as their logarithm, and are uncertain.
 
-    Up to ``flat_from`` they are as they are. Above, where the density is next to nothing, they grow
-    as their logarithm: a steep wall would bend a process wherever it lies.
-
-    ``values (n,)`` are 0 for the least, and met up to noise of ``variance (n,)``; ``least`` is the
-    least value.
+    There the density is next to nothing, and a steep wall would bend a process wherever it lies.
     """
-
-    values: FloatArray
-    variance: FloatArray
-    least: float
-
-    @classmethod
-    def of(cls, values: FloatArray, dim: int) -> Heights:
-        """Return the heights of values (n,), all finite, at positions of so many numbers."""
-        least, top = float(values.min()), flat_from(dim)
-        with np.errstate(over="ignore"):
-            above = np.minimum(values - least, np.finfo(np.float64).max)
-        flat = top * (1.0 + np.log(np.maximum(above, top) / top))
-        heights = np.where(above > top, flat, above)
-        # a thousandth of a nat costs no acceptance, and keeps digits
-        variance = 1e-3**2 + np.square(0.1 * np.maximum(heights - top, 0.0))
-        return cls(values=heights, variance=variance, least=least)
+    least, top = float(rows.values.min()), flat_from(rows.dim)
+    with np.errstate(over="ignore"):
+        above = np.minimum(rows.values - least, np.finfo(np.float64).max)
+    flat = top * (1.0 + np.log(np.maximum(above, top) / top))
+    heights = np.where(above > top, flat, above)
+    tail_sd = 0.1 * np.maximum(heights - top, 0.0)
+    return attrs.evolve(rows, values=least + heights, tail_sd=tail_sd)
 
 
 def scale_table(dim: int) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, 2 + dim)."""
-    sds = (math.log(3.0), 2.0, -4.0, 5.0), (math.log(2.0), 1.0, -4.0, 3.4)
-    return np.array([*sds, *[(math.log(2.5), 0.7, -0.7, 3.5)] * dim]).T
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 2)."""
+    sds = (np.log(2.0), 1.0, -4.0, 3.4), (np.log(3.0), 2.0, -4.0, 5.0)
+    return np.array([*[(np.log(2.5), 0.7, -0.7, 3.5)] * dim, *sds]).T
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class QuadraticPrior:
-    """Standard deviations of the random quadratic (s) and of the smooth function, in nats.
+def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
+    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 2,)."""
+    *lengths, signal, quadratic = np.exp(logs).tolist()
+    dim = len(lengths)
+    first, second = np.triu_indices(dim)
+    squares = np.where(first == second, 2.0, 2.0**0.5) / dim
+    sds = np.concatenate([[1.0], np.full(dim, (2.0 / dim) ** 0.5), squares])
+    # a thousandth of a nat costs no acceptance, and keeps digits
+    found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=1e-3)
+    return found, quadratic * sds
 
-    And the ``length_scales (dim,)`` of the latter.
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class QuadraticProcess(ShownFit):
+    """V(q), the mean of a process about a quadratic given exact values, in nats.
+
+    In coordinates z of a whitening it has a wall beyond what it is trusted in,
+    + stiffness max(0, |z| - radius)^2, so that the integral of exp(-V) is finite. Frozen and safe
+    to share between threads. Every array it returns is new. Methods raise
+    :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
+
+    Parameters
+    ----------
+    n_points
+        Number of distinct points that it was fitted to.
+    quality : FitQuality or None
+        Errors at each point of the process given all others; None for fewer than eight points where
+        the density is more than next to nothing.
     """
 
-    quadratic_sd: float
-    signal_sd: float
-    length_scales: FloatArray
+    n_points: int
+    n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
+    quality: FitQuality | None
+    process: FittedProcess
+    logs: FloatArray  # its log scales, (dim + 2,)
+    radius: float
+    stiffness: float
 
     @classmethod
-    def usual(cls, dim: int) -> Self:
-        """Return the scales before any value is known."""
-        return cls.at(scale_table(dim)[0])
+    def fit(
+        cls,
+        rows: TrainingRows,
+        whitening: Whitening,
+        start: FloatArray | None = None,
+        *,
+        reach: float = 1.0,
+        wide: bool = False,
+    ) -> Self:
+        """Return the process given rows, with scales sought from some log scales (dim + 2,).
 
-    @classmethod
-    def at(cls, logs: FloatArray) -> Self:
-        """Return the scales with these logarithms, shape (2 + dim,)."""
-        quadratic_sd, signal_sd, *lengths = np.exp(logs).tolist()
-        return cls(quadratic_sd=quadratic_sd, signal_sd=signal_sd, length_scales=np.array(lengths))
-
-    @property
-    def logs(self) -> FloatArray:
-        """Logarithms of all scales, shape (2 + dim,)."""
-        return np.log([self.quadratic_sd, self.signal_sd, *self.length_scales])
-
-    def parts(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the covariances (n, m) of quadratic and smooth function at a and b (m, dim)."""
-        scaled = a / self.length_scales
-        smooth = unit_matrix(scaled, scaled if b is a else b / self.length_scales)
-        quadratic = self.quadratic_sd**2 * np.square(1.0 + a @ b.T / a.shape[1])
-        return quadratic, self.signal_sd**2 * smooth
-
-    def covariance(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Return the covariance (n, m) of U at ``a (n, dim)`` and ``b (m, dim)``."""
-        quadratic, smooth = self.parts(a, b)
-        return quadratic + smooth
-
-    def condition(
-        self, covariance: FloatArray, z: FloatArray, heights: Heights
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the factor of a covariance with noise, what |z|^2 / 2 leaves, and its dual."""
-        scale = float(np.diag(covariance).mean())
-        noisy = covariance + np.diag(heights.variance)
-        factor, _ = factorise(noisy, scale, (1e-10,), "covariance of values", 0.0)
-        left = heights.values - 0.5 * np.square(z).sum(axis=1)
-        return factor, left, solve(factor, solve(factor, left), transposed=True)
-
-
-def log_posterior(logs: FloatArray, z: FloatArray, heights: Heights) -> tuple[float, FloatArray]:
-    """Return the log posterior density of scales, up to a constant, and its derivatives.
-
-    Their logarithms are normal about the usual ones: few values say little of so many scales.
-    """
-    prior = QuadraticPrior.at(logs)
-    quadratic, smooth = prior.parts(z, z)
-    factor, left, dual = prior.condition(quadratic + smooth, z, heights)
-    adjoint = inverse_of(factor) - np.outer(dual, dual)
-    by_smooth = adjoint * smooth
-    by_lengths = weighted_squares(by_smooth, z, z) / np.square(prior.length_scales)
-    slope = [np.einsum("ij,ij->", adjoint, quadratic), by_smooth.sum(), *(0.5 * by_lengths)]
-    usual, spread, *_ = scale_table(z.shape[1])
-    away = (logs - usual) / spread
-    value = 0.5 * left @ dual + np.log(np.diag(factor)).sum() + 0.5 * away @ away
-    return -float(value), -(np.array(slope) + away / spread)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class QuadraticProcess:
-    """The process given values at ``z (n, dim)``, and its mean as a function of z.
-
-    ``factor (n, n)`` is the lower Cholesky factor of their covariance, and ``dual (n,)`` is
-    covariance^-1 (values - |z|^2 / 2).
-    """
-
-    prior: QuadraticPrior
-    z: FloatArray
-    factor: FloatArray
-    dual: FloatArray
-    mean: Expansion
-
-    @classmethod
-    def of(cls, prior: QuadraticPrior, z: FloatArray, heights: Heights) -> Self:
-        """Return the process given the heights of U at ``z (n, dim)``."""
-        dim, lengths, share = z.shape[1], prior.length_scales, prior.quadratic_sd**2
-        factor, _, dual = prior.condition(prior.covariance(z, z), z, heights)
-        trend = Polynomial(
-            level=heights.least + share * float(dual.sum()),
-            slope=2.0 * share / dim * (dual @ z),
-            matrix=np.eye(dim) + 2.0 * share / dim**2 * (z.T * dual) @ z,
-        )
-        mean = Expansion(
-            origin=np.zeros(dim),
-            scaling=np.diag(1.0 / lengths),
-            nodes=z / lengths,
-            levels=prior.signal_sd**2 * dual,
-            slopes=None,
-            polynomial=trend,
-        )
-        return cls(prior=prior, z=z, factor=factor, dual=dual, mean=mean)
-
-    @classmethod
-    def fit(cls, z: FloatArray, values: FloatArray, start: QuadraticPrior) -> Self:
-        """Return the process given ``values (n,)``, with scales that are searched for from a start.
+        It is trusted as far as draws of a normal target lie, or ``reach`` times as far. A ``wide``
+        one is trusted twice as far, and about all points of high density: tails may be heavier.
 
         Raises
         ------
         SurrogateFitError
             If the values cannot be fitted.
         """
-        near = np.abs(z).max(axis=1) < 200.0  # beyond, a point says nothing
-        if near.sum() <= z.shape[1]:
-            near[:] = True
-        z, heights = z[near], Heights.of(values[near], z.shape[1])
+        dim, table = rows.dim, scale_table(rows.dim)
+        near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
+        rows = flattened(rows.take(near) if near.sum() > dim else rows)
+        half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
+        half_square = attrs.evolve(half_square, level=float(rows.values.min()))
+        equations = rows.about(whitening, "quadratic", half_square)
         # the search looks at the lowest points: the price of a step is their cube
-        rows = np.argsort(heights.values, kind="stable")[:300]
-        few = attrs.evolve(heights, values=heights.values[rows], variance=heights.variance[rows])
-        low, high = bounds = scale_table(z.shape[1])[2:]
-        logs, *_ = climb(
-            lambda logs: log_posterior(logs, z[rows], few),
-            np.clip(start.logs, low, high),
-            bounds.T,
-            {"maxiter": 30},
+        few = equations.take(np.argsort(rows.values, kind="stable")[:300])
+
+        def density(logs: FloatArray) -> tuple[float, FloatArray]:
+            value, slopes = exact_likelihood(few, *scales_of(logs))
+            away = (logs - table[0]) / table[1]
+            return value - 0.5 * away @ away, np.delete(slopes, dim + 1) - away / table[1]
+
+        start = np.clip(table[0] if start is None else start, *table[2:])
+        logs = search(density, [start], table[2:].T, 30)[0]
+        found, sds = scales_of(logs)
+        posterior, _, dual = condition(equations, found, sds)
+        process = FittedProcess.of(
+            posterior, rows, whitening, half_square, hyperparameters=found, mean="quadratic"
         )
-        return cls.of(start if logs is None else QuadraticPrior.at(logs), z, heights)
+        # of a standard normal target one draw in ten thousand lies farther out
+        radius = reach * (float(np.sqrt(chi2.isf(1e-4, dim))) + _ROOM)
+        if wide:
+            high = equations.positions[rows.tail_sd == 0.0]
+            radius = max(2.0 * radius, float(np.linalg.norm(high, axis=1).max()) + _ROOM)
+        curvature = whitening.factor.T @ process.polynomial.matrix @ whitening.factor
+        return cls(
+            n_points=len(rows),
+            quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
+            process=process,
+            logs=logs,
+            radius=radius,
+            stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(curvature)[0])),
+        )
 
     @property
     def dim(self) -> int:
         """Numbers in a position."""
-        return int(self.z.shape[1])
+        return self.process.dim
 
-    def covariance(self, z: FloatArray) -> FloatArray:
-        """Return the covariance of U, shape (n, n), at ``z (n, dim)``, in nats squared."""
-        known = solve(self.factor, self.prior.covariance(z, self.z).T)
-        return np.asarray(self.prior.covariance(z, z) - known.T @ known)
+    @property
+    def whitening(self) -> Whitening:
+        """From positions to the coordinates z."""
+        return self.process.whitening
 
-    def variance(self, z: FloatArray) -> FloatArray:
-        """Return the variance of U, shape (n,), at ``z (n, dim)``, in nats squared."""
-        known = solve(self.factor, self.prior.covariance(z, self.z).T)
-        squares = np.square(1.0 + np.square(z).sum(axis=1) / self.dim)
-        alone = self.prior.quadratic_sd**2 * squares + self.prior.signal_sd**2
-        return np.asarray(np.maximum(alone - np.einsum("mn,mn->n", known, known), 0.0))
+    @property
+    def capabilities(self) -> Capabilities:
+        """Gradient, gradient alone, variance."""
+        return CAPABILITIES
 
-    def left_out(self) -> FloatArray:
-        """Return the error at each point of the process given all others, shape (n,)."""
-        inverse = solve(self.factor, np.eye(len(self.z)))
-        return np.asarray(self.dual / np.square(inverse).sum(axis=0))
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, dim)."""
+        return self.value_and_gradient(positions)[0]
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
+        return self.value_and_gradient(positions)[1]
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        values, gradients = self.process.value_and_gradient(positions)
+        z = self.whitening.apply(positions)
+        distances = np.sqrt(np.vecdot(z, z))
+        over = np.maximum(distances - self.radius, 0.0)
+        values += self.stiffness * np.square(over)
+        pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
+        gradients += self.whitening.pull(pulls[:, None] * z)
+        return values, gradients
+
+    def variance(self, positions: FloatArray) -> FloatArray:
+        """Return the variance of the process, shape (n,), in nats squared.
+
+        That of U itself, without the noise of an evaluation; never negative.
+        """
+        return self.process.variance(positions)
+
+    def is_at_wall(self, positions: FloatArray) -> BoolArray:
+        """Return which of ``positions (n, dim)`` lie at the wall or beyond it, shape (n,)."""
+        z = self.whitening.apply(check_positions(positions, self.dim))
+        return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
+
+    def is_beyond(self, positions: FloatArray) -> BoolArray:
+        """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,)."""
+        return self.is_at_wall(positions) | (self.variance(positions) > UNSURE**2)
+
+    def draw(self, rng: np.random.Generator, temperature: float = 1.0) -> FloatArray:
+        """Return draws (n, dim) of exp(-V / T) by 64 Hamiltonian chains.
+
+        V is about 1 wide in each direction of z. Chains begin at points of high density, make 60
+        transitions, and are looked at after every fifth; the first third is left out.
+        """
+        transitions, every, map_back = 60, 5, self.whitening.factor
+
+        def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+            value, slope = self.value_and_gradient(self.whitening.undo(z))
+            return value / temperature, slope @ map_back / temperature
+
+        points = self.whitening.apply(self.process.centres)
+        order = np.argsort(at(points)[0], kind="stable")
+        z = points[rng.choice(order[: max(4, min(16, len(order) // 4))], 64)]
+        z = z + 0.1 * rng.standard_normal(z.shape)
+        state, step_size, kept, accepted = (z, *at(z)), 0.25, [], []
+        with np.errstate(all="ignore"):  # paths that run off are rejected
+            for i in range(1, transitions + 1):
+                check_deadline()
+                momenta, step = rng.standard_normal(z.shape), step_size * rng.uniform(0.6, 1.2)
+                energy = state[1] + 0.5 * np.square(momenta).sum(axis=1)
+                end, height, slope = state
+                for _ in range(8):
+                    momenta = momenta - 0.5 * step * slope
+                    end = end + step * momenta
+                    height, slope = at(end)
+                    momenta = momenta - 0.5 * step * slope
+                change = energy - height - 0.5 * np.square(momenta).sum(axis=1)
+                moved = np.log(rng.random(len(end))) < change
+                for old, new in zip(state, (end, height, slope), strict=True):
+                    old[moved] = new[moved]
+                accepted.append(float(moved.mean()))
+                if i % every == 0 and 3 * i > transitions:
+                    kept.append(state[0].copy())
+                if i % every == 0 and 2 * i < transitions:
+                    step_size *= float(np.exp(0.5 * (np.mean(accepted[-every:]) - 0.8)))
+        return self.whitening.undo(np.concatenate(kept))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} with a wall at {self.radius:.3g} about {self.process!r}"
+
+
+def refocus(
+    whitening: Whitening,
+    draws: FloatArray,
+    temperature: float = 1.0,
+    centre: FloatArray | None = None,
+    shrink: float = 1.0,
+) -> Whitening:
+    """Return coordinates in which draws of exp(-V) are nearly standard normal.
+
+    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones;
+    ``centre (dim,)`` is another middle than theirs, and ``shrink`` a factor of the new standard
+    deviations.
+    """
+    dim = draws.shape[1]
+    covariance = np.cov(whitening.apply(draws), rowvar=False).reshape(dim, dim) / temperature
+    covariance += 1e-6 * np.trace(covariance) / dim * np.eye(dim)
+    variances, vectors = np.linalg.eigh(covariance)
+    # from one process to the next they may shrink and grow by so much
+    changes = np.clip(np.sqrt(variances), 0.3, 2.0)
+    spread = whitening.factor @ (vectors * (changes * shrink))
+    # the triangular factor of spread spread^T, without squaring it
+    upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
+    factor = (upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T
+    middle = draws.mean(axis=0) if centre is None else centre
+    return Whitening(mean=middle, factor=np.ascontiguousarray(factor))
+
+
+@attrs.frozen(kw_only=True)
+class QuadraticGaussianProcess(ShownSurrogate):
+    """A Gaussian process that expects a nearly normal density, for few values.
+
+    Its mean function is a quadratic whose coefficients are drawn to those of a standard normal
+    density, in coordinates in which the process's own draws have mean zero and unit covariance.
+    So tens of values do where a quadratic alone has more coefficients, and
+    far from all points V rises as a normal density falls. Values far above the least one, where the
+    density is next to nothing, are flattened. Scales are those of the largest posterior density.
+
+    The cost of a fit grows with the cube of the number of points, of which the thousand of least U
+    are used. Beyond some twelve dimensions another surrogate does better. A mean function of a
+    quadratic with a squared-exponential kernel is that of Acerbi (2018).
+    """
+
+    def learner(
+        self, problem: LearningProblem, rng: np.random.Generator
+    ) -> QuadraticProcessLearner:
+        """Return a learner for a problem."""
+        return QuadraticProcessLearner(dim=problem.dim, seed=int(rng.integers(2**53)))
+
+
+@attrs.define(kw_only=True, eq=False)
+class QuadraticProcessLearner(KeepingLearner):
+    """Conditions a process on all values observed, in coordinates that it finds.
+
+    It learns from values alone.
+    """
+
+    needs: frozenset[str] = frozenset({"value"})
+    uses: frozenset[str] = frozenset({"value"})
+    provides: Capabilities = CAPABILITIES
+
+    def keep_used(self, evaluations: Evaluations) -> Evaluations:
+        """Return values alone."""
+        return attrs.evolve(evaluations, gradients=None, outputs=None, jacobians=None)
+
+    def fit(self) -> QuadraticProcess:
+        """Return the process given everything observed.
+
+        Raises
+        ------
+        SurrogateFitError
+            If there are too few points with a finite value, or they cannot be fitted.
+        """
+        observed, dim = self.join_observed(), self.dim
+        rows = TrainingRows.of(observed, "full")
+        rows.demand(least_points(dim), len(observed))
+        rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[:1000]))
+        with threads_for(len(rows) * dim):
+            # about the points of high density, or the densest where these are few
+            order = np.argsort(rows.values, kind="stable")
+            high = int(np.count_nonzero(rows.values - rows.values.min() <= flat_from(dim)))
+            lowest = rows.positions[np.sort(order[: max(high, 2 * dim + 2)])]
+            whitening = Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+            fitted = QuadraticProcess.fit(rows, whitening, wide=True)
+            for turn in range(3):
+                draws = fitted.draw(np.random.default_rng([self.seed, turn]))
+                z = whitening.apply(draws)
+                sds = np.sqrt(np.linalg.eigvalsh(np.cov(z, rowvar=False).reshape(dim, -1)))
+                if np.abs(sds - 1.0).max() < 0.2 and np.abs(z.mean(axis=0)).max() < 0.2:
+                    break
+                whitening = refocus(whitening, draws)
+                fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
+            return fitted

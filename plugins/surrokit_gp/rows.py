@@ -75,12 +75,13 @@ class TrainingRows:
         positions = rows.positions + 0.0  # -0 becomes 0
         groups = Groups.of(positions, rows.weights)
         n, dim = len(groups.first), positions.shape[1]
-        # Relative to the first value, so that equal values have just that mean.
+        # relative to the first value, so that equal values have just that mean
         origin = rows.values[groups.first]
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = rows.values - origin[groups.group]
-            counted = apart if rows.weights is None else apart * rows.weights
-            beyond = np.bincount(groups.group, counted, minlength=n)
+            beyond = np.bincount(
+                groups.group, (rows.values - origin[groups.group]) * weights, minlength=n
+            )
         known = None if rows.gradients is None else groups.first_known(rows.gradients)
         distinct = cls(
             positions=positions[groups.first],
@@ -100,14 +101,8 @@ class TrainingRows:
 
     def take(self, rows: IntArray | BoolArray) -> TrainingRows:
         """Return the rows chosen by an index or a mask."""
-        return TrainingRows(
-            positions=self.positions[rows],
-            values=self.values[rows],
-            gradients=self.gradients[rows],
-            copies=self.copies[rows],
-            tail_sd=self.tail_sd[rows],
-            kind=self.kind,
-        )
+        names = ("positions", "values", "gradients", "copies", "tail_sd")
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
     def draw(
         self, number: int, rng: np.random.Generator, among: IntArray | None = None
@@ -151,18 +146,14 @@ class TrainingRows:
         """Basis functions at all positions, shape (n, p)."""
         return features(self.kind, self.positions)
 
-    def near(self) -> TrainingRows:
-        """Return the equations of positions that are not in the far tail, if there are two."""
-        rows = np.flatnonzero(self.tail_sd == 0.0)
-        return self if len(rows) in (0, 1, len(self)) else self.take(rows)
-
+    @property
     def noise_shares(self) -> FloatArray:
-        """Return the share of sigma^2 that each equation has, shape (n_equations,)."""
+        """Share of sigma^2 that each equation has, shape (n_equations,)."""
         return self._stack(1.0 / self.copies)
 
     def noise(self, noise_sd: float) -> FloatArray:
         """Return the variance of each equation's noise in x = z / l, shape (n_equations,)."""
-        return self.noise_shares() * noise_sd**2 + self._stack(np.square(self.tail_sd))
+        return self.noise_shares * noise_sd**2 + self._stack(np.square(self.tail_sd))
 
     def _stack(self, by_row: FloatArray) -> FloatArray:
         return np.concatenate([by_row, np.tile(by_row[self.gradient_rows], self.dim)])
@@ -175,6 +166,5 @@ class TrainingRows:
     def design(self, length_scales: FloatArray) -> FloatArray:
         """Return the basis functions and their derivatives in x, shape (n_equations, p)."""
         gradients = feature_gradients(self.kind, self.positions[self.gradient_rows])
-        n = len(self.gradient_rows) * self.dim
         scaled = (gradients * length_scales[:, None]).transpose(1, 0, 2)
-        return np.concatenate([self.basis, scaled.reshape(n, self.basis.shape[1])])
+        return np.concatenate([self.basis, *scaled])

@@ -16,19 +16,6 @@ MeanKind: TypeAlias = Literal["zero", "constant", "linear", "quadratic"]
 Mean: TypeAlias = Literal["auto", "zero", "constant", "linear", "quadratic"]
 """The same, or ``auto``: the richest that there are equations for."""
 
-LEAST_CURVATURE = 0.1
-"""Least eigenvalue left to a quadratic in whitened coordinates, where that of a normal is 1.
-
-Less where no eigenvalue is as large: the trend of a constant is to stay one.
-"""
-
-_SUPPORT: tuple[tuple[MeanKind, float], ...] = (("quadratic", 3.0), ("linear", 10.0))
-"""Equations for each coefficient that ``auto`` asks for.
-
-Measured on logistic posteriors in 5 and 20 dimensions and on a banana: with fewer, a constant does
-better. Towards its minimum a potential has no slope, so a linear mean explains little.
-"""
-
 
 def n_coefficients(kind: MeanKind, dim: int) -> int:
     """Return the number of coefficients of a mean function."""
@@ -40,10 +27,11 @@ def choose_kind(mean: Mean, dim: int, n_equations: int) -> MeanKind:
     """Return the mean function of a setting, with so many values and derivatives known."""
     if mean != "auto":
         return mean
-    for kind, support in _SUPPORT:
-        if n_equations >= support * n_coefficients(kind, dim):
-            return kind
-    return "constant"
+    # with fewer equations a constant does better on logistic posteriors and on a banana: towards
+    # its minimum a potential has no slope, so that a linear mean explains little
+    if n_equations >= 3 * n_coefficients("quadratic", dim):
+        return "quadratic"
+    return "linear" if n_equations >= 10 * n_coefficients("linear", dim) else "constant"
 
 
 def least_points(mean: Mean, dim: int) -> int:
@@ -54,29 +42,21 @@ def least_points(mean: Mean, dim: int) -> int:
 
 def features(kind: MeanKind, z: FloatArray) -> FloatArray:
     """Return basis functions (n, p) at z (n, dim): 1, z_k, z_k z_l for k <= l (z_k^2 halved)."""
-    n, dim = z.shape
-    columns = np.ones((n, n_coefficients(kind, dim)))
-    if kind in ("linear", "quadratic"):
-        columns[:, 1 : 1 + dim] = z
-    if kind == "quadratic":
-        first, second, factor = _pairs(dim)
-        columns[:, 1 + dim :] = z[:, first] * z[:, second] * factor
-    return columns
+    first, second, factor = _pairs(z.shape[1])
+    columns = [np.ones((len(z), 1)), z, z[:, first] * z[:, second] * factor]
+    return np.concatenate(columns, axis=1)[:, : n_coefficients(kind, z.shape[1])]
 
 
 def feature_gradients(kind: MeanKind, z: FloatArray) -> FloatArray:
     """Return the derivatives of the basis functions in z, shape (n, dim, p)."""
     n, dim = z.shape
-    gradients = np.zeros((n, dim, n_coefficients(kind, dim)))
-    if kind in ("linear", "quadratic"):
-        own = np.arange(dim)
-        gradients[:, own, 1 + own] = 1.0
-    if kind == "quadratic":
-        first, second, factor = _pairs(dim)
-        column = 1 + dim + np.arange(len(first))
-        gradients[:, first, column] += z[:, second] * factor
-        gradients[:, second, column] += z[:, first] * factor
-    return gradients
+    first, second, factor = _pairs(dim)
+    gradients, own = np.zeros((n, dim, n_coefficients("quadratic", dim))), np.arange(dim)
+    gradients[:, own, 1 + own] = 1.0
+    column = 1 + dim + np.arange(len(first))
+    gradients[:, first, column] += z[:, second] * factor
+    gradients[:, second, column] += z[:, first] * factor
+    return gradients[:, :, : n_coefficients(kind, dim)]
 
 
 def _pairs(dim: int) -> tuple[IntArray, IntArray, FloatArray]:
@@ -93,16 +73,14 @@ class Polynomial:
     matrix: FloatArray
 
     @classmethod
-    def of(cls, kind: MeanKind, coefficients: FloatArray, dim: int) -> Polynomial:
-        """Return the mean function with these coefficients, shape (p,), of :func:`features`."""
-        slope, matrix = np.zeros(dim), np.zeros((dim, dim))
-        if kind in ("linear", "quadratic"):
-            slope[:] = coefficients[1 : 1 + dim]
-        if kind == "quadratic":
-            first, second, _ = _pairs(dim)
-            matrix[first, second] = matrix[second, first] = coefficients[1 + dim :]
-        level = float(coefficients[0]) if len(coefficients) else 0.0
-        return cls(level=level, slope=slope, matrix=matrix)
+    def of(cls, coefficients: FloatArray, dim: int) -> Polynomial:
+        """Return the polynomial of the first basis functions with these coefficients, (p,)."""
+        every = np.zeros(n_coefficients("quadratic", dim))
+        every[: len(coefficients)] = coefficients
+        first, second, _ = _pairs(dim)
+        matrix = np.empty((dim, dim))
+        matrix[first, second] = matrix[second, first] = every[1 + dim :]
+        return cls(level=float(every[0]), slope=every[1 : 1 + dim], matrix=matrix)
 
     def value(self, z: FloatArray) -> FloatArray:
         """Return the polynomial, shape (n,), at z of shape (n, dim)."""
@@ -129,13 +107,14 @@ class Polynomial:
 
 
 def convex(matrix: FloatArray) -> FloatArray | None:
-    """Return a symmetric matrix with its eigenvalues raised to a least one; None if none is less.
+    """Return a symmetric matrix with its eigenvalues raised to 0.1 at least; None if none is less.
 
-    In whitened coordinates. A quadratic fitted to few values has directions of negative curvature,
-    along which trajectories run off.
+    In whitened coordinates, where those of a normal density are 1. A quadratic fitted to few values
+    has directions of negative curvature, along which trajectories run off. Where no eigenvalue is
+    as large as 0.1 they are raised to the largest: the trend of a constant is to stay one.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    least = min(LEAST_CURVATURE, float(np.abs(eigenvalues).max()))
+    least = min(0.1, float(np.abs(eigenvalues).max()))
     if eigenvalues[0] >= least:
         return None
     return np.asarray((vectors * np.maximum(eigenvalues, least)) @ vectors.T)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -43,8 +44,7 @@ def padded(n: int) -> int:
     """Return the number of rows for which a call of n rows is compiled.
 
     It is the next of 1, 2, 4, 6, 8, 12, 16, 24, ...: a new number of rows is seldom compiled anew,
-    and the most that is added is half as many rows again. It depends on n alone, so that
-    results do not depend on what was called before.
+    and results do not depend on what was called before.
     """
     size = 1 << max(n - 1, 0).bit_length()
     smaller = 3 * size // 4
@@ -65,6 +65,9 @@ class Compiled:
 
     def __call__(self, *rows: FloatArray) -> FloatArray:
         """Return the results at n rows, shape (n, ...); ResultTypeError if in single precision."""
+        if self._program is None:
+            jax = load_jax()
+            self._program = jax.jit(jax.vmap(self.function))
         starts = range(0, max(len(rows[0]), 1), MOST_AT_ONCE)
         parts = [self._at_once([array[at : at + MOST_AT_ONCE] for array in rows]) for at in starts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -73,9 +76,6 @@ class Compiled:
         return Compiled, (self.what, self.function)
 
     def _at_once(self, rows: list[FloatArray]) -> FloatArray:
-        if self._program is None:
-            jax = load_jax()
-            self._program = jax.jit(jax.vmap(self.function))
         n = len(rows[0])
         if more := padded(max(n, 1)) - n:
             first = [array[:1] if n else np.zeros((1, *array.shape[1:])) for array in rows]
@@ -86,10 +86,25 @@ class Compiled:
         return array[:n].copy()
 
 
-class Travelling:
-    """Base of an attrs class whose functions of JAX go along by their code when it is pickled."""
+class Travelling(ABC):
+    """Base of an attrs class that is made of functions in JAX, compiled when they are first called.
+
+    When it is pickled they go along by their code.
+    """
 
     __slots__ = ()
+    what: ClassVar[str]
+    _compiled: dict[str, Compiled]
+
+    @abstractmethod
+    def of_one(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the functions of one position (dim,) by name."""
+
+    def call(self, name: str, *rows_at_once: FloatArray) -> FloatArray:
+        """Return what one of the functions gives at rows."""
+        if name not in self._compiled:
+            self._compiled[name] = Compiled(self.what, self.of_one()[name])
+        return self._compiled[name](*rows_at_once)
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         import cloudpickle  # late: importing stays fast
@@ -114,10 +129,8 @@ def _rebuild(packed: bytes) -> Any:
 def trace(what: str, function: Callable[[Any], Any], dim: int) -> tuple[int, ...]:
     """Return the shape of what a function of a position (dim,) returns.
 
-    Raises
-    ------
-    ConfigurationError, ResultTypeError
-        If it cannot be traced, or is not in double precision.
+    ConfigurationError is raised if it cannot be traced, ResultTypeError if it is not in double
+    precision.
     """
     jax = load_jax()
     try:
@@ -160,12 +173,8 @@ def orders(
 ) -> int:
     """Return how many of the derivatives of growing order JAX can make, ``wanted`` at most.
 
-    Each takes so many vectors (dim,).
-
-    Raises
-    ------
-    ConfigurationError
-        If these are not as many as are wanted, or for None not the first.
+    Each takes so many vectors (dim,). ConfigurationError is raised if these are not as many as are
+    wanted, or for None not the first.
     """
     if wanted is not None and not (is_whole(wanted, 0) and wanted <= len(functions)):
         raise ConfigurationError(
@@ -186,5 +195,4 @@ def orders(
 
 
 def _brief(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}{' ...' if len(text) > 300 else ''}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -8,14 +8,12 @@ volume that it makes of a volume in z.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from surrokit.coordinates.constraints import AWAY, UnitVector
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.errors import ConfigurationError
 from surrokit_jax.compiled import load_jax
 
 
@@ -25,33 +23,12 @@ def to_user(parameters: Parameters, z: Any) -> tuple[Any, Any]:
     parts, logs, start = [], [], 0
     for spec in parameters.specs.values():
         part = z[start : start + spec.free]
-        q, log = _between(spec, part) if spec.constraint is None else _map_of(spec)(part)
+        of: Any = spec.constraint
+        q, log = _between(spec, part) if of is None else _MAPS[of.name](of, part)
         parts.append(q)
         logs.append(log)
         start += spec.free
     return jnp.concatenate(parts), sum(logs)
-
-
-def check_maps(parameters: Parameters) -> None:
-    """Raise ConfigurationError if a parameter has a constraint without a map, or a prior."""
-    for name, spec in parameters.specs.items():
-        if spec.prior is not None:
-            raise ConfigurationError(
-                f"the prior of {name!r} is a distribution of scipy.stats, which JAX cannot "
-                "differentiate; leave it out, and add its log density to yours, by "
-                "jax.scipy.stats, say"
-            )
-        if spec.constraint is not None:
-            _map_of(spec)
-
-
-def _map_of(spec: Parameter) -> Callable[[Any], tuple[Any, Any]]:
-    constraint: Any = spec.constraint
-    if constraint.name not in _MAPS:
-        raise ConfigurationError(
-            f"{constraint.name!r} has no map in JAX; there are {', '.join(_MAPS)}"
-        )
-    return partial(_MAPS[constraint.name], constraint)
 
 
 def _between(spec: Parameter, z: Any) -> tuple[Any, Any]:

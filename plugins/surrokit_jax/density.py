@@ -20,7 +20,7 @@ from surrokit.shown.target import ShownTarget
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace
-from surrokit_jax.constraints import check_maps, to_user
+from surrokit_jax.constraints import to_user
 
 Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
 Function: TypeAlias = Callable[..., Any]
@@ -76,12 +76,18 @@ def from_jax(
     ConfigurationError
         If JAX is in single precision, the function cannot be traced or differentiated, or the
         parameters cannot be read.
-    ResultTypeError
+    ResultTypeError, ShapeError
         If the function returns anything but one number in double precision.
     """
     load_jax()
     function, declared = declare("log_density", log_density, parameters, dim, example)
-    check_maps(declared)
+    for name, spec in declared.specs.items():
+        if spec.prior is not None:
+            raise ConfigurationError(
+                f"the prior of {name!r} is a distribution of scipy.stats, which JAX cannot "
+                "differentiate; leave it out, and add its log density to yours, by "
+                "jax.scipy.stats, say"
+            )
     check_number("log_density", function, declared.dim)
 
     def on_line(z: Any) -> Any:
@@ -100,11 +106,7 @@ def from_jax(
 def declare(
     what: str, function: Function, parameters: Declarations | None, dim: int | None, example: Any
 ) -> tuple[Callable[[Any], Any], Parameters]:
-    """Return a user's function as one of a position vector, and its parameters.
-
-    They are given by declarations, by ``dim`` or by an example, and ConfigurationError is raised if
-    these cannot be read, or contradict one another. ``what`` the function is, is for messages.
-    """
+    """Return a user's function as one of a position vector, and its parameters."""
     if not callable(function):
         raise ConfigurationError(f"{what} must be a function, got {function!r}")
     if example is None:
@@ -115,17 +117,17 @@ def declare(
             "example declares names and shapes by itself; leave parameters and dim out, or "
             "declare bounds by parameters and leave example out"
         )
-    trees = load_jax().tree_util
-    pairs, structure = trees.tree_flatten_with_path(example)
-    named = {
-        trees.keystr(path, simple=True, separator=".") or "q": Parameter(_shape(path, leaf))
-        for path, leaf in pairs
-    }
-    if len(named) != len(pairs):
-        raise ConfigurationError(
-            f"the example has {len(pairs)} arrays under {len(named)} names, such as "
-            f"{next(iter(named), None)!r}; give keys that differ as text"
-        )
+    jax = load_jax()
+    pairs, structure = jax.tree_util.tree_flatten_with_path(example)
+    try:
+        named = {
+            jax.tree_util.keystr(path, simple=True, separator=".") or "q": Parameter(
+                jax.numpy.asarray(leaf).shape
+            )
+            for path, leaf in pairs
+        }
+    except TypeError as error:
+        raise ConfigurationError(f"the example must hold arrays or numbers: {error}") from error
     declared = Parameters.declare(named)
 
     def of_position(position: Any) -> Any:
@@ -133,20 +135,6 @@ def declare(
         return function(load_jax().tree_util.tree_unflatten(structure, leaves))
 
     return of_position, declared
-
-
-def _shape(path: Any, leaf: Any) -> tuple[int, ...]:
-    jax = load_jax()
-    try:
-        found = jax.eval_shape(lambda array: array, leaf)
-        is_real = np.dtype(found.dtype).kind in "fiub"
-    except TypeError:
-        is_real = False
-    if not is_real:
-        raise ConfigurationError(
-            f"the example must hold arrays or numbers, got {leaf!r} at {jax.tree_util.keystr(path)}"
-        )
-    return tuple(found.shape)
 
 
 def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
@@ -160,11 +148,7 @@ def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
 
 
 def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
-    """Return the highest order of derivatives that U of a position (dim,) offers, 0 to 3.
-
-    ``wanted`` is that to offer, None for the highest, and at least 1. ConfigurationError is raised
-    if JAX cannot differentiate so often.
-    """
+    """Return the highest order of derivatives that U of a position (dim,) offers, 0 to 3."""
     made = derivatives_of(function)
     names = {"value_and_gradient": 1, "hessian_product": 2, "hessian_form_gradient": 2}
     return orders(what, [(made[name], n) for name, n in names.items()], dim, wanted)
@@ -209,6 +193,8 @@ class JaxPotential(Travelling, ShownTarget):
     ``function`` is U of one position (dim,) on the line, in JAX, and ``transform`` the map from
     there to the user's ``parameters``. Derivatives are offered up to an order, 0 to 3.
     """
+
+    what = "the log density"
 
     function: Callable[[Any], Any]
     parameters: Parameters
@@ -271,8 +257,9 @@ class JaxPotential(Travelling, ShownTarget):
         assert self.plausible is not None
         return self.transform.to_unbounded(self.plausible.draw(rng, n))
 
+    def of_one(self) -> Mapping[str, Callable[..., Any]]:
+        """Return U and its derivatives as functions of one position (dim,)."""
+        return derivatives_of(self.function)
+
     def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
-        if name not in self._compiled:
-            function = derivatives_of(self.function)[name]
-            self._compiled[name] = Compiled("the log density", function)
-        return self._compiled[name](check_positions(positions, self.dim), *factors)
+        return self.call(name, check_positions(positions, self.dim), *factors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,7 +13,6 @@ from surrokit.errors import ShapeError
 from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale, names_of_scales
-from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace, why_not
 from surrokit_jax.density import Declarations, declare
 
@@ -71,9 +71,9 @@ def forward_from_jax(
         raise ShapeError(
             f"forward must return one vector of outputs, got an array of shape {shape}; ravel it"
         )
-    mapped, offered = _offered(function, declared.dim, shape, derivatives)
+    n_outputs = shape[0] if shape else 1
+    offered = _offered(function, declared.dim, n_outputs, derivatives)
     return sk.forward_potential(
-        mapped,
         data=data,
         noise_sd=noise_sd,
         prior=prior,
@@ -93,39 +93,18 @@ class JaxMap(Travelling):
     ``by_rows``.
     """
 
+    what = "forward"
+
     function: Callable[[Any], Any]
-    is_number: bool
     by_rows: bool
     _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
 
-    def __call__(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m)."""
-        return self._call("outputs", positions)
-
-    def jacobian(self, positions: FloatArray) -> FloatArray:
-        """Return the Jacobians, shape (n, m, dim)."""
-        return self._call("jacobian", positions)
-
-    def vjp(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return J^T w, shape (n, dim), for weights (n, m)."""
-        return self._call("vjp", positions, weights)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return second derivatives of all outputs, shape (n, m, dim, dim)."""
-        return self._call("hessian", positions)
-
-    def _call(self, name: str, *rows: FloatArray) -> FloatArray:
-        if name not in self._compiled:
-            self._compiled[name] = Compiled("forward", self.of_one()[name])
-        return self._compiled[name](*rows)
-
-    def of_one(self) -> dict[str, Callable[..., Any]]:
-        """Return the map and its derivatives by name, as functions of one position (dim,)."""
+    def of_one(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the map and its derivatives as functions of one position (dim,)."""
         jax = load_jax()
 
         def outputs(q: Any) -> Any:
-            found = self.function(q)
-            return found[None] if self.is_number else found
+            return jax.numpy.atleast_1d(self.function(q))
 
         jacobian = (jax.jacrev if self.by_rows else jax.jacfwd)(outputs)
         return {
@@ -137,17 +116,17 @@ class JaxMap(Travelling):
 
 
 def _offered(
-    function: Callable[[Any], Any], dim: int, shape: tuple[int, ...], wanted: int | None
-) -> tuple[JaxMap, dict[str, Any]]:
-    """Return the map, and derivatives to offer by the names of ``surrokit.forward_potential``."""
-    m = shape[0] if shape else 1
-    ways = [JaxMap(function, shape == (), by_rows) for by_rows in (dim > m, dim <= m)]
-    mapped = ways[0]
+    function: Callable[[Any], Any], dim: int, m: int, wanted: int | None
+) -> dict[str, Any]:
+    """Return the map and its derivatives by the names of ``surrokit.forward_potential``."""
+    by_rows = dim > m
+    mapped = JaxMap(function, by_rows)
     if wanted != 0 and why_not(mapped.of_one()["jacobian"], dim) is not None:
-        mapped = ways[1]
+        mapped = JaxMap(function, not by_rows)
     made = mapped.of_one()
     order = orders("forward", [(made["jacobian"], 1), (made["hessian"], 1)], dim, wanted)
-    found: dict[str, Any] = {"jacobian": mapped.jacobian} if order > 0 else {}
+    names = ["jacobian", "hessian"][:order]
     if order > 0 and why_not(made["vjp"], dim, m) is None:
-        found["vjp"] = mapped.vjp
-    return mapped, {**found, "hessian": mapped.hessian} if order == 2 else found
+        names.append("vjp")
+    found = {name: partial(mapped.call, name) for name in names}
+    return {"forward": partial(mapped.call, "outputs"), **found}

@@ -13,12 +13,12 @@ from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
+from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
-from surrokit.targets.summed import sum_if_safe
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import Compiled, load_jax
 from surrokit_jax.density import JaxPotential, check_number, highest_order
-from surrokit_jax.numpyro_rows import recognise
+from surrokit_jax.numpyro_rows import regression_of
 
 _TRIED = 64  # positions at which a number is the same if it is constant
 
@@ -79,7 +79,9 @@ def from_numpyro(
         observed_data=sites.observed,
         unnormalized=("the model",),
     )
-    found, reason = sum_if_safe(rows, lambda: recognise(sites, whole, rows))
+    found, reason = sum_if_safe(
+        rows, lambda: regression_of(sites).as_sum(whole, np.zeros(dim), rows)
+    )
     if found is None:
         return attrs.evolve(whole, missing={ROWS: reason})
     return ModelledPotential(found, transform, observed_data=sites.observed)

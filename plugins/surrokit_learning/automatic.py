@@ -88,16 +88,11 @@ class Automatic:
     ----------
     cheap
         Seconds of a gradient below which plain HMC is used.
-    cheap_outputs
-        The same for a forward map: what its Jacobians tell is learnt in less than a second.
     cheap_rows
         Seconds of a gradient below which it is not tried whether a few rows of the data would do.
     weighing
         Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains
         need: what some hundreds of steps on a surrogate take, which a call saves.
-    short
-        Seconds of a gradient below which draws are the ends of single paths on an emulator: the
-        many of a sub-chain would take longer than the exact value.
 
     Raises
     ------
@@ -106,9 +101,7 @@ class Automatic:
     """
 
     cheap: float = attrs.field(default=1e-3, validator=not_negative)
-    cheap_outputs: float = attrs.field(default=5e-4, validator=not_negative)
     cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
-    short: float = attrs.field(default=1e-3, validator=not_negative)
     weighing: float = attrs.field(default=3e-4, validator=not_negative)
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
@@ -132,8 +125,15 @@ class Automatic:
             costs = attrs.evolve(
                 costs, values=scale * costs.values, gradients=scale * costs.gradients
             )
+        most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
+        learns = picked.surrogate not in (None, "none")
+        if learns and _leaves_open(recipe) and most is not None and most < needed:
+            serving = _serving(composer, "correction", ANSWERS)
+            if serving is not None and (costs.value >= self.weighing or _has_few(recipe)):
+                few = f"chains would take {needed} calls, so answers are weighted"
+                picked = picked.fill(few, correction=serving)
         return attrs.evolve(
-            self._weigh(composer, picked, costs),
+            picked,
             exploration=_exploration(recipe, costs),
             fallback=_fallback(composer, recipe, costs),
         )
@@ -146,54 +146,40 @@ class Automatic:
         costs: Costs,
         rng: np.random.Generator,
     ) -> Recipe:
-        """Go down the list of what may be, and return the first that suits."""
-        offers, timed = recipe.exact.capabilities, _timed(costs)
-        if recipe.warmup == 0:
-            return self.plain(composer, recipe, f"{timed}, but there is no warm-up to learn in")
+        """Return the first of a table that holds: plain HMC, or parts beside the usual ones."""
+        offers, timed, rows = recipe.exact.capabilities, _timed(costs), None
         # whatever the clock says, or the calls that are left to the run would go by it
-        subsampling, starts = _subsampling(composer, recipe), recipe.initial
-        rows = None
-        if subsampling is not None and starts is not None:
-            rows = forecast_rows(subsampling, target, starts[0], rng)
-        if rows is not None and (costs.gradient or 0.0) >= self.cheap_rows:
+        subsampling = None if recipe.warmup == 0 else _subsampling(composer, recipe)
+        if subsampling is not None and recipe.initial is not None:
+            rows = forecast_rows(subsampling, target, recipe.initial[0], rng)
+        if (costs.gradient or 0.0) < self.cheap_rows:
+            rows = None
+        elif rows is not None:
             timed = f"{timed}, and {rows}"
-            if rows.suits_normal:
-                return _draw_normals(composer, recipe, rows, timed)
-        by_outputs = JACOBIAN in offers or GRADIENT not in offers
-        emulates = FORWARD in offers and by_outputs
         # surrogates that copy rows of the data serve for less, and chains advance as one batch
         takes = costs.gradients if ROWS in offers else costs.gradient
-        cheap = self.cheap_outputs if emulates else self.cheap
-        is_cheap = takes is not None and takes < cheap and not costs.by_differences
-        if is_cheap and not _needs_surrogate(composer, recipe) and not _has_few(recipe):
-            return self.plain(composer, recipe, f"{timed}, so plain HMC would do")
-        if _serving(composer, "surrogate", DEFAULT) is None:
-            return self.plain(composer, recipe, f"{timed}, but no surrogate is the default")
-        if ROWS in offers:
-            named = _serving(composer, "surrogate", SUBSAMPLES)
-            return _learn(composer, recipe, timed, surrogate=named)
+        is_cheap = takes is not None and takes < self.cheap and not costs.by_differences
+        is_asked = _needs_surrogate(composer, recipe) or _has_few(recipe)
+        emulates = FORWARD in offers and (JACOBIAN in offers or GRADIENT not in offers)
         what = "the outputs are learnt" if emulates else "the potential is learnt"
-        reason = f"{timed}, and {what}{'' if GRADIENT in offers else ' from values'}"
-        if not (emulates and costs.gradient is not None and costs.gradient < self.short):
-            return _learn(composer, recipe, reason)
-        # on an emulator paths may be longer and more exact than HMC's own: they are the lesser cost
-        paths = composer.catalogue.serving("sampler", "single-paths")
-        if paths is None:
-            return _learn(composer, recipe, f"{reason}; values are cheap")
-        sampler = paths.name, dict(paths.purposes["single-paths"])
-        return _learn(composer, recipe, f"{reason}; values are cheap", sampler=sampler)
-
-    def _weigh(self, composer: Composer, picked: Recipe, costs: Costs) -> Recipe:
-        """Return a recipe of weighted answers where the calls do not suffice for chains."""
-        serving, most = _serving(composer, "correction", ANSWERS), picked.budget.calls
-        learns = picked.surrogate not in (None, "none")
-        if serving is None or not learns or not _leaves_open(picked) or most is None:
-            return picked
-        needed = picked.chains * picked.wanted_draws
-        if most >= needed or (costs.value < self.weighing and not _has_few(picked)):
-            return picked
-        few = f"chains would take {needed} calls, so answers are weighted"
-        return picked.fill(few, correction=serving)
+        by_values = "" if GRADIENT in offers else " from values"
+        table: list[tuple[bool, str, dict[str, Any] | None]] = [
+            (recipe.warmup == 0, "but there is no warm-up to learn in", None),
+            (rows is not None and rows.suits_normal, "", _normals(composer, recipe, rows)),
+            (is_cheap and not is_asked, "so plain HMC would do", None),
+            (
+                _serving(composer, "surrogate", DEFAULT) is None,
+                "but no surrogate is the default",
+                None,
+            ),
+            (ROWS in offers, "", {"surrogate": _serving(composer, "surrogate", SUBSAMPLES)}),
+            (True, f"and {what}{by_values}", {}),
+        ]
+        why, parts = next((why, parts) for holds, why, parts in table if holds)
+        reason = f"{timed}, {why}" if why else timed
+        if parts is None:
+            return self.plain(composer, recipe, reason)
+        return _learn(composer, recipe, reason, **parts)
 
 
 def forecast_rows(
@@ -223,13 +209,18 @@ def forecast_rows(
         return None
 
 
+def _serving(composer: Composer, kind: Kind, purpose: str) -> str | None:
+    """Return the name of what serves a purpose; None where nothing does."""
+    found = composer.catalogue.serving(kind, purpose)
+    return None if found is None else found.name
+
+
 def _subsampling(composer: Composer, recipe: Recipe) -> object | None:
     """Return the correction by a few rows; None where it or what goes with it is ruled out."""
     name, given = _serving(composer, "correction", SUBSAMPLES), recipe.correction
     normal = [_serving(composer, kind, "normal") for kind in ("sampler", "surrogate")]
     explorer = recipe.explorer or _serving(composer, "explorer", ON_SURROGATE)
-    fits = ROWS in recipe.exact.capabilities and None not in normal
-    if not fits or name is None or explorer is None:
+    if ROWS not in recipe.exact.capabilities or None in (*normal, name, explorer):
         return None
     correction = composer.make("correction", given or name)
     # however it was given
@@ -237,32 +228,26 @@ def _subsampling(composer: Composer, recipe: Recipe) -> object | None:
     return correction if is_it else None
 
 
-def _serving(composer: Composer, kind: Kind, purpose: str) -> str | None:
-    """Return the name of what serves a purpose; None where nothing does."""
-    found = composer.catalogue.serving(kind, purpose)
-    return None if found is None else found.name
+def _normals(composer: Composer, recipe: Recipe, rows: RowsForecast | None) -> dict[str, Any]:
+    """Return parts for independent normal draws, on which a few rows decide where that is good.
 
-
-def _draw_normals(composer: Composer, recipe: Recipe, rows: RowsForecast, reason: str) -> Recipe:
-    """Return a recipe of independent normal draws, on which a few rows decide where that is good.
-
-    Its last chain begins at the mode, which a search then knows. At the start of the first one the
+    The last chain begins at the mode, which a search then knows. At the start of the first one the
     gradient is checked, and at a mode it would be rounding.
     """
-    starts = np.array(recipe.initial)
-    if rows.mode is not None and len(starts) > 1:
-        starts[-1] = rows.mode
     parts: dict[str, Any] = {
         kind: _serving(composer, kind, "normal") for kind in ("sampler", "surrogate")
     }
-    if rows.is_good:
+    if rows is not None and rows.mode is not None and len(starts := np.array(recipe.initial)) > 1:
+        starts[-1] = rows.mode
+        parts["initial"] = starts
+    if rows is not None and rows.is_good:
         parts["correction"] = recipe.correction or _serving(composer, "correction", SUBSAMPLES)
-    return _learn(composer, attrs.evolve(recipe, initial=starts), reason, **parts)
+    return parts
 
 
 def _learn(composer: Composer, recipe: Recipe, reason: str, **parts: Any) -> Recipe:
     """Return a recipe with a surrogate: what is not among the parts is what serves for one."""
-    pick = composer.catalogue.pick
+    pick, initial = composer.catalogue.pick, parts.pop("initial", recipe.initial)
     sampler = parts.get("sampler") or _serving(composer, "sampler", ON_SURROGATE)
     explorer = recipe.explorer or _serving(composer, "explorer", ON_SURROGATE)
     chosen = {
@@ -272,7 +257,7 @@ def _learn(composer: Composer, recipe: Recipe, reason: str, **parts: Any) -> Rec
         "explorer": explorer or pick("explorer"),
         "schedule": recipe.schedule or pick("schedule"),
     }
-    return recipe.fill(reason, **chosen)
+    return attrs.evolve(recipe, initial=initial).fill(reason, **chosen)
 
 
 def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | None:

@@ -24,36 +24,27 @@ from surrokit_learning.modes_found import WIDE
 
 
 def normal_design(
-    centre: FloatArray, covariance: FloatArray, n: int, rng: np.random.Generator
+    centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return n evenly spread draws from a normal of mean (dim,) and covariance (dim, dim).
+    """Return n draws from normals of means (k, dim), as many of each but for rounding, shuffled.
 
-    With them comes -log density at each but for a constant. They are a shuffled Latin hypercube:
-    each coordinate has one draw in each n-th part of its probability. (A Sobol sequence would do as
-    well, but SciPy's takes longer to import than many an exploration lasts.)
+    With them comes -log density at each but for a constant. Those of a normal are a Latin
+    hypercube: each coordinate has one draw in each part of its probability. (A Sobol sequence would
+    do as well, but SciPy's takes longer to import than many an exploration lasts.)
     """
     from scipy.special import ndtri
 
-    dim = len(centre)
-    strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
-    normals = ndtri((strata + rng.uniform(1e-9, 1.0 - 1e-9, (n, dim))) / n)
-    positions = centre + normals @ cholesky_factor(covariance).T
-    return positions, 0.5 * np.square(normals).sum(axis=1)
-
-
-def mixed_design(
-    centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return n draws from normals of means (k, dim), as many of each but for rounding, shuffled."""
-    counts = [len(range(i, n, len(centres))) for i in range(len(centres))]
-    draws = zip(centres, covariances, counts, strict=True)
-    parts = [normal_design(centre, covariance, m, rng) for centre, covariance, m in draws]
-    # where two of them overlap this is too large, by log 2 at most
-    widths = 0.5 * np.linalg.slogdet(covariances)[1] - np.log(counts)
-    potentials = [potential + width for (_, potential), width in zip(parts, widths, strict=True)]
-    order = rng.permutation(n)
-    positions = np.concatenate([positions for positions, _ in parts])
-    return positions[order], np.concatenate(potentials)[order]
+    dim, positions, potentials = centres.shape[1], [], []
+    for i, (centre, covariance) in enumerate(zip(centres, covariances, strict=True)):
+        m = len(range(i, n, len(centres)))
+        strata = rng.permuted(np.tile(np.arange(m)[:, None], dim), axis=0)
+        normals = ndtri((strata + rng.uniform(1e-9, 1.0 - 1e-9, (m, dim))) / max(m, 1))
+        positions.append(centre + normals @ cholesky_factor(covariance).T)
+        # where two of them overlap this is too large, by log 2 at most
+        width = 0.5 * np.linalg.slogdet(covariance)[1] - np.log(max(m, 1))
+        potentials.append(0.5 * np.square(normals).sum(axis=1) + width)
+    order = rng.permutation(n) if len(centres) > 1 else np.arange(n)
+    return np.concatenate(positions)[order], np.concatenate(potentials)[order]
 
 
 def box_design(
@@ -211,20 +202,20 @@ class Tempered:
 
 
 def cautious(
-    surrogate: Potential, region: Region, seen: Evaluations, error: float | None, temperature: float
-) -> Potential:
-    """Return a surrogate V of values, flattened and held back as far as it is wrong.
+    surrogate: Potential, region: Region, seen: Evaluations, error: float | None, before: float
+) -> tuple[Potential, float]:
+    """Return a surrogate V of values, flattened and held back as far as it is wrong, and T.
 
-    That is by the spread of the last V - U in nats, None before there is any, and T of those draws.
-    Below 1.5 nats V is drawn from as it is.
+    That is by the spread of the last V - U in nats, None before there is any, and the temperature
+    T of those draws ``before``. Below 1.5 nats V is drawn from as it is.
     """
     if error is not None and error < 1.5:
-        return surrogate
+        return surrogate, 1.0
     highest = lowest_temperature(seen)
     hot = highest if error is None else max(1.0, min(highest, error))
-    pull = 1.0 if error is None else min(1.0, error / temperature)
-    whitening = region.whitening
-    return Tempered(potential=surrogate, temperature=hot, whitening=whitening, pull=pull)
+    pull = 1.0 if error is None else min(1.0, error / before)
+    flat = Tempered(potential=surrogate, temperature=hot, whitening=region.whitening, pull=pull)
+    return flat, hot
 
 
 # --- draws of a surrogate ---

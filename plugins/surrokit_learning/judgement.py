@@ -40,26 +40,23 @@ class Queue:
     def empty(cls, dim: int) -> Queue:
         """Return one without points."""
         none = np.empty(0)
-        return cls(
-            positions=np.empty((0, dim)), expected=none, predicted=none, is_outer=none.astype(bool)
-        )
+        return cls(positions=np.empty((0, dim)), expected=none, predicted=none, is_outer=none == 0)
 
     @classmethod
     def of(cls, draws: SurrogateDraws, surrogate: Potential, inner: IntArray) -> Queue:
         """Return some draws (rows ``inner``) of a surrogate V, after the points about its mass."""
         positions, expected, outer = draws.positions[inner], draws.values[inner], draws.outer
-        predicted, typical, n_outer = surrogate.value(positions), np.inf, 0
+        predicted = surrogate.value(positions)
+        n, k = len(inner), 0 if outer is None else len(outer)
         if outer is not None:
-            n_outer, typical = len(outer), outer.typical
             positions = np.concatenate([outer.positions, positions])
-            expected = np.concatenate([np.full(n_outer, -np.inf), expected])
             predicted = np.concatenate([outer.values, predicted])
         return cls(
             positions=positions,
-            expected=expected,
+            expected=np.concatenate([np.full(k, -np.inf), expected]),
             predicted=predicted,
-            is_outer=np.arange(len(positions)) < n_outer,
-            typical=typical,
+            is_outer=np.arange(k + n) < k,
+            typical=np.inf if outer is None else outer.typical,
         )
 
     def __len__(self) -> int:
@@ -73,13 +70,9 @@ class Queue:
 
     def refill(self, positions: FloatArray, expected: FloatArray) -> Queue:
         """Return one with other points (k, dim), which are no draws of a surrogate."""
-        n = len(positions)
+        none, inner = np.full(len(positions), np.nan), np.zeros(len(positions), dtype=bool)
         return attrs.evolve(
-            self,
-            positions=positions,
-            expected=expected,
-            predicted=np.full(n, np.nan),
-            is_outer=np.zeros(n, dtype=bool),
+            self, positions=positions, expected=expected, predicted=none, is_outer=inner
         )
 
     def take(self, rows: slice | BoolArray) -> Queue:
@@ -106,11 +99,8 @@ class Judgement:
         if not outer.any() or not np.isfinite(inner).any():
             return judged
         offset = float(np.median(inner[np.isfinite(inner)]))
-        edges = Edges(
-            positions=queue.positions[outer],
-            values=queue.predicted[outer],
-            typical=queue.typical,
-        )
+        at, values = queue.positions[outer], queue.predicted[outer]
+        edges = Edges(positions=at, values=values, typical=queue.typical)
         missed = edges.missed(exact[outer], offset, too_high=1.0)
         return attrs.evolve(judged, missed=missed, off=edges.off(exact[outer], offset))
 

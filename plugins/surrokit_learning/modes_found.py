@@ -8,8 +8,7 @@ import numpy as np
 
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
-from surrokit.mode.descent import Mode, descend
-from surrokit.model.model import calls_per_gradient
+from surrokit.mode.descent import Mode, descend, spectrum
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.whitening import cholesky_factor
@@ -45,18 +44,14 @@ def valley_of(
     """
     calls = 0
     for k, end in enumerate(ends):
-        highest = max(end.value, found.value) + 0.05
         for part in (0.5, 0.25, 0.75, 0.9, 0.1):
             if calls >= most:
                 return None, calls
             calls += 1
-            at = (end.position + part * (found.position - end.position))[None]
+            at = end.position + part * (found.position - end.position)
             with np.errstate(all="ignore"):
-                if calls_per_gradient(exact) > 1:
-                    values = exact.value(at)
-                else:
-                    values = with_gradient(exact).value_and_gradient(at)[0]
-            if not values[0] <= highest:
+                value = exact.value(at[None])[0]
+            if not value <= max(end.value, found.value) + 0.05:
                 break
         else:
             return k, calls
@@ -124,27 +119,17 @@ def _end_on(
     return same_mode(modes, end.position, end.value - float(values[1]) + least)
 
 
-def gradient_at(rows: Evaluations, position: FloatArray) -> FloatArray | None:
-    """Return the gradient (dim,) that rows have at a position (dim,); None at any other."""
-    here = np.flatnonzero((rows.positions == position).all(axis=1))
-    if not len(here) or rows.gradients is None:
-        return None
-    return np.asarray(rows.gradients[here[0]])
-
-
 def inverse_curvature(hessian: FloatArray) -> FloatArray:
     """Return |H|^-1, the covariance of a Laplace approximation with any Hessian (dim, dim).
 
     Directions of negative curvature count by its size, flat ones by the faintest curvature; where
     all is flat it is the identity.
     """
-    sizes, faint = np.abs(np.diag(hessian)), 1e-12
+    sizes, ways = spectrum(hessian)
+    sizes = np.abs(sizes)
     if not sizes.any():
         return np.eye(len(hessian))
-    scales = np.sqrt(np.maximum(sizes, faint * sizes.max()))
-    eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
-    sizes = np.maximum(np.abs(eigenvalues), faint * np.abs(eigenvalues).max())
-    covariance = (vectors / sizes) @ vectors.T / scales / scales[:, None]
+    covariance = (ways / np.maximum(sizes, 1e-12 * sizes.max())) @ ways.T
     return np.asarray(0.5 * (covariance + covariance.T))
 
 
@@ -157,50 +142,32 @@ def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations)
     vanish altogether. Rows, with finite gradients, that lie far above the least count little.
     """
     assert rows.gradients is not None
-    typical = float(len(mode))
+    dim, little = float(len(mode)), 1e-3 * np.eye(len(mode))  # beside a row of data as 1
     excess = rows.values - np.min(rows.values, initial=np.inf)
-    counts = (typical / np.maximum(excess, typical)) ** 2
+    counts = np.square(dim / np.maximum(excess, dim))
     away, change = rows.positions - mode, rows.gradients - slope
-    with np.errstate(over="ignore"):  # squares may overflow
-        squares = np.square(away).sum(axis=1), np.square(change).sum(axis=1)
-    near = np.isfinite(squares).all(axis=0)
-    away, change, counts = away[near], change[near], counts[near]
-    scales = _scales(away, change, counts)
+    with np.errstate(all="ignore"):  # squares may overflow
+        near = np.isfinite(np.square(away).sum(axis=1) + np.square(change).sum(axis=1))
+        away, change, counts = away[near], change[near], counts[near]
+        # about a standard deviation of each coordinate; of one that never moved, a usual
+        scales = ((counts @ np.square(away)) / (counts @ np.square(change))) ** 0.25
+    known = (scales > 0.0) & np.isfinite(scales)  # rounding may leave neither
+    scales[~known] = np.exp(np.log(scales[known]).mean()) if known.any() else 1.0
     away, change = away / scales, change * scales
     lengths = np.linalg.norm(away, axis=1)
     told = lengths > 1e-4  # nearer rows tell nothing but rounding
     if not told.any():
         return np.asarray(np.diag(np.square(scales)))
-    unit, turned, counts = away[told] / lengths[told, None], change[told], counts[told]
     check_deadline()
-    hessian = _fit(unit, turned / lengths[told, None], counts)
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    sizes = np.abs(eigenvalues)
+    unit, turned = (each[told] / lengths[told, None] for each in (away, change))
+    usual = float(np.median(np.abs(np.sum(unit * turned, axis=1)))) or 1.0
+    weighed = unit.T * counts[told]
+    crossed = weighed @ turned + usual * little
+    # the normal equations of the least sum of counts |H u - g|^2 are
+    # moments H + H moments = crossed + crossed^T
+    moments, vectors = np.linalg.eigh(weighed @ unit + little)
+    inside = vectors.T @ (crossed + crossed.T) @ vectors / np.add.outer(moments, moments)
+    sizes, vectors = np.linalg.eigh(vectors @ (inside + inside.T) @ vectors.T / 2.0)
+    sizes = np.abs(sizes)
     sizes = np.maximum(sizes, 1e-4 * max(float(np.median(sizes)), np.finfo(float).tiny))
     return np.asarray((vectors / sizes) @ vectors.T * np.outer(scales, scales))
-
-
-def _scales(away: FloatArray, change: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return about a standard deviation of each coordinate; of one that never moved, a usual."""
-    moved, turned = counts @ np.square(away), counts @ np.square(change)
-    with np.errstate(all="ignore"):
-        ratios = moved / turned
-    known = (ratios > 0.0) & np.isfinite(ratios)  # rounding may leave neither
-    scales = np.ones(away.shape[1])
-    if known.any():
-        scales[known] = ratios[known] ** 0.25
-        scales[~known] = np.exp(np.log(scales[known]).mean())
-    return scales
-
-
-def _fit(unit: FloatArray, turned: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the symmetric H with the least sum of counts |H u - g|^2, drawn to a usual one."""
-    dim = unit.shape[1]
-    usual = float(np.median(np.abs(np.einsum("nd,nd->n", unit, turned)))) or 1.0
-    weighed, little = unit.T * counts, 1e-3 * np.eye(dim)  # beside a row of data as 1
-    crossed = weighed @ turned + usual * little
-    eigenvalues, vectors = np.linalg.eigh(weighed @ unit + little)
-    # the normal equations are moments H + H moments = crossed + crossed^T
-    inside = vectors.T @ (crossed + crossed.T) @ vectors
-    hessian = vectors @ (inside / np.add.outer(eigenvalues, eigenvalues)) @ vectors.T
-    return np.asarray(0.5 * (hessian + hessian.T))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain, zip_longest
 from typing import Any, cast
 
@@ -12,26 +11,18 @@ import numpy as np
 from surrokit.capabilities import CONVEX, INITIAL
 from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
-from surrokit.limits import SEARCHING, check_deadline, stage
+from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
-from surrokit.mode.search import (
-    demand_bottom,
-    demand_walls,
-    demand_walls_by_gradients,
-    find_mode,
-    goes_by_values,
-)
+from surrokit.mode.search import demand_bottom, demand_walls, find_mode, goes_by_values
 from surrokit.mode.starts import spread_positions
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
-from surrokit_learning.abreast import run_abreast
 from surrokit_learning.modes_found import (
     WIDE,
     ModeWatch,
-    gradient_at,
     inverse_curvature,
     predicted_covariance,
     same_mode,
@@ -42,7 +33,7 @@ LEAST = 3
 """Searches that are made as long as there are starts, whatever they cost."""
 
 SLICE = 50
-"""Evaluations of the first search that one step may take, and a few more."""
+"""Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
 
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
@@ -57,15 +48,9 @@ class Limits:
 
     total: int
     later: float  # by those after the first; three begin in any case, and may finish
-    searches: int | None  # starts at most; None for as many as ``later`` allows
+    searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more, while a mode is known that one search alone has found
     beside: int = 0  # gradients beside the first mode, on top of these
-
-    def starts(self, exact: Potential) -> int:
-        """Return from how many starts to search at most."""
-        if CONVEX in exact.capabilities:
-            return 1
-        return min(8 + exact.dim, 12) if self.searches is None else self.searches
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -75,8 +60,6 @@ class Limits:
 
 @attrs.define(eq=False)
 class _Search:
-    """One search: where it is, what it has seen, and where it has ended."""
-
     at: FloatArray
     rows: Evaluations  # seen where there are no second derivatives
     calls: int = 0
@@ -84,6 +67,22 @@ class _Search:
     leads: int | None = None  # the known mode that the rest of its way leads to
     over: bool = False
     ended: bool = False  # at a mode, known or not
+
+    def gradient_at(self, position: FloatArray) -> FloatArray | None:
+        """Return the gradient seen at a position (dim,); None at any other."""
+        here = np.flatnonzero((self.rows.positions == position).all(axis=1))
+        gradients = self.rows.gradients
+        return None if not len(here) or gradients is None else np.asarray(gradients[here[0]])
+
+    def is_close(self) -> bool:
+        """Return whether a search that gains no more is near a mode by predicted scales, too."""
+        found = cast(Mode, self.found)
+        if found.decrement is not None:
+            return found.decrement < CLOSE
+        if self.gradient_at(found.position) is None:
+            return True
+        covariance = predicted_covariance(found.position, found.gradient, self.rows)
+        return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
 
 
 class ModeSearch:
@@ -109,23 +108,18 @@ class ModeSearch:
         self.led: list[int] = []
         self.calls: list[int] = []
         self.lowest: Mode | None = None
-        self.over = False
-        self._exact, self._given, self._limits, self._surrogate = exact, limits, limits, surrogate
-        self._widened, self._first = False, self._begin(0)
+        self.over = self._widened = False
+        self._exact, self._limits, self._surrogate = exact, limits, surrogate
         self._ends: list[Mode] = []  # the different places where searches ended
         self._covariances: list[FloatArray] = []  # there
         self._rows: list[Evaluations] = []  # that each search has seen
         self._modes: Modes | None = None
+        self._begin()
 
     @property
     def best(self) -> FloatArray:
         """The best position so far, shape (dim,)."""
         return np.asarray(self.starts[0]) if self.lowest is None else self.lowest.position
-
-    @property
-    def hessian(self) -> FloatArray | None:
-        """Second derivatives at the best position, or what stands for them, where known."""
-        return None if self.lowest is None else self.lowest.hessian
 
     @property
     def found(self) -> Modes | None:
@@ -137,40 +131,42 @@ class ModeSearch:
     @property
     def n_evaluated(self) -> int:
         """Evaluations so far."""
-        return sum(self.calls) + (0 if self.led else self._first.calls)
+        return sum(self.calls) + self._now.calls
 
-    @stage(SEARCHING)
     def step(self, rng: np.random.Generator) -> None:
         """Go on for about :data:`SLICE` more evaluations; the generator is for more starts.
 
         TargetError is raised if no distribution may have such a target.
         """
-        before, exact = self.n_evaluated, self._exact
+        before = self.n_evaluated
         while not self.over and self.n_evaluated < before + SLICE:
             check_deadline()
-            if not self.led:
-                self._go_on(self._first, exact)
-                if self._first.over:
-                    self._join(self._first)
-            else:
-                searches = self._next()
-                run_abreast(exact, [partial(self._finish, search) for search in searches])
-                for search in searches:
-                    self._join(search)
-            if self.led:
+            self._go_on(self._now)
+            if self._now.over:
+                self._join(self._now)
                 self._widen(rng)
-                begun, most = len(self.led), min(self._limits.starts(exact), len(self.starts))
-                spent = begun >= LEAST and sum(self.calls[1:]) >= self._limits.later
-                self.over = spent or begun >= most
-            self.over = self.over or self.n_evaluated >= self._limits.total
+                self._begin()
+            extra, spent = self._spare, sum(self.calls[1:])
+            enough = len(self.led) >= LEAST and spent >= self._limits.later + extra
+            self.over = enough or len(self.led) >= min(self._most_starts, len(self.starts))
+            self.over = self.over or self.n_evaluated >= self._limits.total + extra
 
-    def stop(self) -> None:
-        """End the searches when there is no time for more."""
-        self.over = True
+    @property
+    def _most_starts(self) -> int:
+        if CONVEX in self._exact.capabilities:
+            return 1
+        given = self._limits.searches
+        return min(8 + self._exact.dim, 12) if given is None else given
+
+    @property
+    def _spare(self) -> int:
+        modes = self._modes
+        alone = modes is not None and len(modes) > 1 and modes.unseen()[0] > 0.0
+        return self._limits.spare if alone else 0
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known."""
-        most, begun, modes = self._limits.starts(self._exact), len(self.led), self._modes
+        most, begun, modes = self._most_starts, len(self.led), self._modes
         if self._widened or modes is None or begun >= most:
             return
         mode, covariance = modes.positions[0], modes.covariances[0]
@@ -178,45 +174,28 @@ class ModeSearch:
         added = more_starts(self._exact, mode, covariance, others, more, rng)
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
-    def _next(self) -> list[_Search]:
-        """Return the next searches, to be made in step: those that would be made in any case."""
-        self._limits = given = self._given
-        if len(self._ends) > 1 and self._modes is not None and self._modes.unseen()[0] > 0.0:
-            total, later = given.total + given.spare, given.later + given.spare
-            self._limits = attrs.evolve(given, total=total, later=later, spare=0)
-        begun, n = len(self.led), 1
-        if self._modes is not None and not goes_by_values(self._exact):
-            n = LEAST - begun
-            if begun >= LEAST:
-                costs = self.calls[1:]
-                n = int((self._limits.later - sum(costs)) / max(*costs, 1))
-            most = min(self._limits.starts(self._exact), len(self.starts)) - begun
-            n = min(n, most, (self._limits.total - self.n_evaluated) // self._longest)
-        return [self._begin(i) for i in range(begun, begun + max(n, 1))]
-
-    def _begin(self, i: int) -> _Search:
-        return _Search(self.starts[i], Evaluations.empty(self._exact.dim))
-
-    def _finish(self, search: _Search, exact: Potential) -> None:
-        while not search.over:
-            self._go_on(search, exact)
-
-    @property
-    def _longest(self) -> int:
-        """Evaluations that a later search may take."""
-        return max(LATER, 2 * self.calls[0])
+    def _begin(self) -> None:
+        at = self.starts[min(len(self.led), len(self.starts) - 1)]
+        self._now = _Search(at, Evaluations.empty(self._exact.dim))
 
     # --- one search ---
 
-    def _go_on(self, search: _Search, exact: Potential) -> None:
-        """Search on from where a search is: for a slice if it is the first, else to its end."""
-        is_first, spent = not self.led, sum(self.calls) + search.calls
-        span = SLICE if is_first else self._longest - search.calls
-        most = max(min(span, self._limits.total - spent), 1)
+    def _go_on(self, search: _Search) -> None:
+        """Search on for a slice from where a search is."""
+        exact, total = self._exact, self._limits.total + self._spare
+        allowed = total - self.n_evaluated
+        if self.led:
+            allowed = min(allowed, max(LATER, 2 * self.calls[0]) - search.calls)
+        most = max(min(SLICE, allowed), 1)
         watch = ModeWatch(self._modes, exact.dim, self._surrogate)
-        slope = gradient_at(search.rows, search.at)
-        # by values a search finds its own
-        scales = None if goes_by_values(exact) else self._scales(search, slope)
+        slope = search.gradient_at(search.at)
+        scales = None  # by values a search finds its own
+        if slope is not None and not goes_by_values(exact):
+            covariance = predicted_covariance(search.at, slope, search.rows)
+            scales = Scales(covariance=covariance)
+        elif self._modes is not None and not goes_by_values(exact):
+            known = self._modes
+            scales = Scales(covariance=known.covariances[0], least=known.values[0])
         try:
             found = find_mode(
                 exact, search.at, max_calls=most, tolerance=CLOSE, until=watch, scales=scales
@@ -240,28 +219,23 @@ class ModeSearch:
         if settled:
             search.leads = same_mode(self._modes, found.position, found.value)
             # in the scales of a known mode a search may creep on its way to another
-            sure = still or slope is not None or _is_close(search)
-            search.ended = sure or search.leads is not None
-        search.over = search.ended or not (is_first or found.calls < most)
-
-    def _scales(self, search: _Search, slope: FloatArray | None) -> Scales | None:
-        """Return what is known by now of the covariance about where a search may lead."""
-        if slope is not None:
-            return Scales(covariance=predicted_covariance(search.at, slope, search.rows))
-        if self._modes is None:
-            return None
-        return Scales(covariance=self._modes.covariances[0], least=self._modes.values[0])
+            search.ended = still or slope is not None or search.leads is not None
+            search.ended = search.ended or search.is_close()
+        search.over = search.ended or allowed <= found.calls
 
     def _demand_a_density(self, search: _Search, *, settled: bool) -> None:
         """Raise where no distribution may have such a target."""
-        exact, found, rows = self._exact, cast(Mode, search.found), search.rows.gradients
+        exact, found = self._exact, cast(Mode, search.found)
         demand_bottom(exact, found)
-        price = calls_per_gradient(exact)
-        if settled and found.hessian is None and price == 1 and rows is not None:
+        if not settled:
+            return
+        price, looked, gradients = calls_per_gradient(exact), exact, None
+        if found.hessian is None and price == 1:
             # what is seen far out is nothing to learn from, and shortens no search
-            aside = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
-            demand_walls_by_gradients(aside, found, rows, most=self._limits.beside)
-        search.calls += -(-demand_walls(exact, found) // price)
+            looked = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
+            gradients, found = search.rows.gradients, attrs.evolve(found, converged=True)
+        taken = demand_walls(looked, found, gradients, beside=self._limits.beside)
+        search.calls += 0 if gradients is not None else -(-taken // price)
 
     def _join(self, search: _Search) -> None:
         """Take note of where a search has ended: at a known mode, at another, or nowhere.
@@ -274,7 +248,7 @@ class ModeSearch:
         if ended and led is None and found is not None:
             led = same_mode(self._modes, found.position, found.value)
             if led is None:
-                most = self._limits.total - sum(self.calls) - search.calls
+                most = self._limits.total - self.n_evaluated
                 led, calls = valley_of(self._exact, self._ends, found, most)
                 search.calls += calls
             if led is None:
@@ -307,17 +281,6 @@ class ModeSearch:
         return predicted_covariance(end.position, end.gradient, rows_there)
 
 
-def _is_close(search: _Search) -> bool:
-    """Return whether a search that gains no more is near a mode by predicted scales, too."""
-    found = cast(Mode, search.found)
-    if found.decrement is not None:
-        return found.decrement < CLOSE
-    if gradient_at(search.rows, found.position) is None:
-        return True
-    covariance = predicted_covariance(found.position, found.gradient, search.rows)
-    return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
-
-
 def more_starts(
     exact: Potential,
     mode: FloatArray,
@@ -329,33 +292,24 @@ def more_starts(
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
     The others are where chains start: the farthest first, in turn with starts about the first mode
-    that was found, by the covariance there, and with such as are spread over everything. A target
-    that draws its own starts knows where it makes sense, and they stay there.
+    that was found, and with such as are spread over everything. Those about the mode lie along
+    orthogonal axes and both ways, ten standard deviations, times the root of the dimension, away:
+    of 2 dim such starts one lies beyond the middle between this mode and any other of the same
+    shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
+    own starts knows where it makes sense, and they stay there.
     """
     farthest = others[np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")]
     if not n:
         return farthest
-    families = [farthest, spread_positions(exact, rng, n, others)]
+    families, dim = [farthest, spread_positions(exact, rng, n, others)], len(mode)
     if INITIAL not in exact.capabilities:
-        families.insert(1, mode + _moves_away(covariance, n, rng))
+        draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
+        axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]
+        axes[1::2] *= -1.0
+        moves = 10.0 * np.sqrt(dim) * axes @ cholesky_factor(covariance).T
+        most = np.maximum(20.0, 5.0 * np.sqrt(np.diag(covariance)))
+        over = np.maximum(np.max(np.abs(moves) / most, axis=1, keepdims=True), 1.0)
+        families.insert(1, mode + moves / over)
     turns = chain.from_iterable(zip_longest(*families))
     starts = [start for start in turns if start is not None][: len(others) + n]
-    return np.reshape(starts, (-1, len(mode)))
-
-
-def _moves_away(covariance: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return moves away from a mode, along orthogonal axes and both ways, shape (n, dim).
-
-    They are ten standard deviations, times the root of the dimension, long: of 2 dim such starts
-    one lies beyond the middle between this mode and any other of the same shape within 20 standard
-    deviations. But e^20 is far for a logarithm.
-    """
-    dim = len(covariance)
-    frames = []
-    for _ in range(-(-n // (2 * dim))):
-        frame, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
-        frames.append(np.stack([frame, -frame], axis=1).reshape(2 * dim, dim))
-    moves = 10.0 * np.sqrt(dim) * np.concatenate(frames)[:n] @ cholesky_factor(covariance).T
-    most = np.maximum(20.0, 5.0 * np.sqrt(np.diag(covariance)))
-    over = np.maximum(np.max(np.abs(moves) / most, axis=1, keepdims=True), 1.0)
-    return np.asarray(moves / over)
+    return np.reshape(starts, (-1, dim))

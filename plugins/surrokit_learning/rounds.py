@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, Literal, cast
+from collections.abc import Generator, Iterator
+from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import (
-    fraction,
-    one_of,
-    optional_positive_integer,
-    positive,
-    positive_integer,
-)
+from surrokit.arguments import fraction, one_of, optional_positive_integer, positive_integer
 from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.interfaces import (
-    ChainState,
     Correction,
     Evaluations,
     Explored,
-    Findings,
     Past,
     Sampler,
     Start,
     StepInfo,
-    Tuning,
 )
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
 from surrokit.targets.differences import RISE
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.approach import chains_at
-from surrokit_learning.draws import (
-    SurrogateDraws,
-    Tempered,
-    cautious,
-    mode_of,
-    normal_design,
-    surrogate_draws,
-)
+from surrokit_learning.draws import SurrogateDraws, cautious, mode_of, surrogate_draws
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -58,6 +41,9 @@ from surrokit_learning.judgement import (
 from surrokit_learning.modes_found import inverse_curvature
 from surrokit_learning.modes_search import Limits, ModeSearch
 from surrokit_learning.survey import Box, Survey
+
+Steps: TypeAlias = Generator[Explored, None, Queue]
+"""Iterations, and what is to be evaluated after them."""
 
 OUTER = 0.6
 """Part of a batch that lies about the surrogate's mass, once V is good within."""
@@ -120,16 +106,9 @@ class Rounds:
     searches
         Starts at most from which to search for modes; None for as many as a tenth of the
         evaluations allows, three at least. One is enough where the target says that it is convex.
-    patience
-        Rounds after which to stop if they are no better than as many before them; None for 3 with
-        gradients and 10 without.
-    transitions
-        Of each chain on the surrogate in a round.
     box
-        Lower and upper corners, in the sampling coordinates, of the box that ``"sobol"`` fills.
-    scale
-        Half the box's width about the best start, where there is neither a box nor a target that
-        draws starting positions of its own.
+        Lower and upper corners, in the sampling coordinates, of the box that ``"sobol"`` fills;
+        None for where the target expects itself to be, or 2 to either side of the best start.
 
     Raises
     ------
@@ -148,10 +127,7 @@ class Rounds:
     batch: int = attrs.field(default=20, validator=positive_integer)
     acceptance: float = attrs.field(default=0.9, validator=fraction)
     searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    patience: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    transitions: int = attrs.field(default=60, validator=positive_integer)
     box: Box | None = attrs.field(default=None, converter=_box)
-    scale: float = attrs.field(default=2.0, validator=positive)
 
     @property
     def needs(self) -> Capabilities:
@@ -170,272 +146,189 @@ class Rounds:
             If the warm-up has no iteration for it.
         """
         demand_warmup("rounds", start.warmup)
-        return _Exploration(self, start).run(rng)
-
-
-class _Exploration:
-    """Rounds on one target: what they know, and what they may still evaluate."""
-
-    def __init__(self, settings: Rounds, start: Start) -> None:
-        self.settings, self.start, self.exact = settings, start, start.potential
-        chains, dim = start.positions.shape
-        offered, wanted = GRADIENT in self.exact.capabilities, settings.gradients
-        self.by_gradients = offered if wanted is None else wanted
-        price = calls_per_gradient(self.exact) if self.by_gradients else 1
-        self.by_differences = price > 1
-        usual = "mode" if self.by_gradients else "sobol"
-        self.begins = usual if settings.start == "auto" else settings.start
-        at = ChainState(positions=start.positions, values=np.empty(0), cache={})
-        self.known = Survey(self.exact, at, by_gradients=self.by_gradients, batch=settings.batch)
-        self.queue = Queue.empty(dim)
-        self.may_fit = False  # whether there are points enough for a surrogate
-        self.n_first = 0  # points of the first design that were evaluated
-        self.approximated = 0.0  # predicted acceptance of draws of the Laplace approximation
-        self.checked = 0  # rounds that known evaluations stand for
-        self.judgements: list[Judgement] = []
-        self.tuning: Tuning | None = None
-        self.at_draws = self.finished = False
-        self.seed = self.steps = self.evaluated = 0
-        self.affordable = None if start.calls is None else max(start.calls // price, 1)
-        # half of the calls is left to what follows
-        self.half = math.inf if self.affordable is None else self.affordable // 2
-        self.usual = 100 + 10 * dim if self.by_gradients else 200 + 20 * dim
-        if settings.evaluations is not None:
-            self.most = max(settings.evaluations, chains + 1)
-        else:
-            self.most = self.usual
-            if self.begins == "mode":
-                self.most = int(min(self.usual, max(self.half, chains + 1)))
-
-    def run(self, rng: np.random.Generator) -> Iterator[Explored]:
-        """Yield after each iteration."""
-        if self.start.past is not None:
-            yield from self._recall(self.start.past, rng)
-        else:
-            yield from self._search(rng)
-        while not self.finished:
-            self._next(rng)
-            if not len(self.queue):  # there was no surrogate, or none to draw from
-                self._queue_design(rng)
-            step = self._evaluate_and_judge(rng)
-            self.finished = self._is_over()
-            yield self._fit_and_draw(step)
-
-    def _next(self, rng: np.random.Generator) -> None:
-        self.seed, self.steps = int(rng.integers(2**62)), self.steps + 1
-
-    def _fit_and_draw(self, step: StepInfo) -> Explored:
-        """Fit a surrogate to what is known, and queue draws of it; or tune the sampler at last."""
-        rows = self.known.add(self.start.evaluated())
-        if not (self.finished or self.may_fit):
-            return self._explored(step, rows)
-        self._look(self.start.fit(rows))
-        return self._explored(step)
-
-    def _explored(self, step: StepInfo | None = None, rows: Evaluations | None = None) -> Explored:
-        """Return the iteration, with rows that no surrogate has learnt from."""
-        known, last = self.known, self.judgements[-1:]
-        found = Findings(
-            chains=known.chains,
-            covariance=known.covariance,
-            step_size=None if self.tuning is None else self.tuning.step_size,
-            mode=known.mode,
-            tuning=self.tuning,
-            acceptance=acceptance_by(self.judgements),
-            missed=sum(each.missed or 0 for each in last),
-            modes=known.modes,
-            at_draws=self.at_draws,
-        )
-        return Explored(findings=found, step=step, rows=rows, done=self.finished)
+        known = self._survey(start)
+        begin = self._search if start.past is None else self._recall
+        queue = yield from begin(known, start, rng)
+        while not known.over:
+            if not len(queue):  # there was no surrogate, or none to draw from
+                queue = queue.refill(*known.design(rng))
+            n = max(min(self.batch, known.left), 1)
+            likely = queue.take(known.promising(queue.positions))
+            now, queue = likely.take(slice(n)), likely.take(slice(n, None))
+            values = self._evaluate(known, now)
+            step = _judge(known, now, values, rng)
+            known.over = self._is_over(known, start, queue, rng)
+            queue, rows = self._learn(known, start, queue, rng)
+            yield known.explored(step, rows)
 
     # --- how it begins ---
 
-    def _recall(self, past: Past, rng: np.random.Generator) -> Iterator[Explored]:
+    def _survey(self, start: Start) -> Survey:
+        exact = start.potential
+        offered = GRADIENT in exact.capabilities
+        by_gradients = offered if self.gradients is None else self.gradients
+        price = calls_per_gradient(exact) if by_gradients else 1
+        known = Survey(exact, start.positions, by_gradients=by_gradients, batch=self.batch)
+        usual = 100 + 10 * known.dim if by_gradients else 200 + 20 * known.dim
+        affordable = None if start.calls is None else max(start.calls // price, 1)
+        known.by_differences, known.box = price > 1, self.box
+        known.spread = self.start == "sobol" or (self.start == "auto" and not by_gradients)
+        least, half = len(start.positions) + 1, usual if affordable is None else affordable // 2
+        if self.evaluations is not None:
+            known.left = max(self.evaluations, least)
+        else:  # half of the calls is left to what follows
+            known.left = usual if known.spread else min(usual, max(half, least))
+        most = self.evaluations or min(usual, max(half, 1))
+        total = known.left // 2 if self.evaluations else 2 * most
+        total = total if self.evaluations or affordable is None else min(total, half)
+        later = 0.1 * (most if affordable is None else affordable)
+        known.limits = Limits(
+            total=total - len(start.positions),
+            later=later,
+            searches=self.searches,
+            spare=0 if self.evaluations else int(2 * later),
+            beside=Limits.unnoticed(affordable),
+        )
+        return known
+
+    def _recall(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
         """Begin at draws of earlier runs; end if their evaluations make a good surrogate."""
-        self.known.recall(past)
-        yield self._explored()
-        self._next(rng)
-        surrogate = self.start.fit(self.start.evaluated())
+        past = cast(Past, start.past)
+        known.recall(past)
+        yield known.explored()
+        surrogate = start.fit(start.evaluated())
         if surrogate is not None:
-            self.judgements.append(Judgement.at_draws(past, surrogate))
-            self.finished = self.judgements[0].acceptance >= self.settings.acceptance
-            self.at_draws = self.finished
-        self.may_fit = True
-        self._look(surrogate)
-        yield self._explored(idle(len(self.start.positions)))
+            known.judged.append(Judgement.at_draws(past, surrogate))
+            known.over = known.at_draws = known.judged[0].acceptance >= self.acceptance
+        known.ready, known.steps = True, 1
+        queue = self._look(surrogate, known, Queue.empty(known.dim), rng)
+        yield known.explored(idle(len(start.positions)))
+        return queue
 
-    def _search(self, rng: np.random.Generator) -> Iterator[Explored]:
+    def _search(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
         """Evaluate the starts, and search for modes from there, if that is how to begin."""
-        at, known = self.start.positions, self.known
+        at, exact, queue = start.positions, start.potential, Queue.empty(known.dim)
         # where a gradient is made of values, starts alone are not worth it
-        if self.by_gradients and not self.by_differences:
-            known.chains = chains_at(self.exact, at)
+        if known.by_gradients and not known.by_differences:
+            known.chains = chains_at(exact, at)
         else:
-            values = evaluate_alone(self.exact, at)
-            known.chains = ChainState(positions=at, values=values, cache={"value": values})
-        self.evaluated = len(at)
-        yield self._explored()
-        if self.begins != "mode":
-            return
-        search, over = self._mode_search(known.chains), False
-        known.search_by(search)
-        while not over:
-            self._next(rng)
-            before = search.n_evaluated
-            search.step(np.random.default_rng(self.seed))
-            if 2 * self.steps >= self.start.warmup:
-                search.stop()
-            self.evaluated += search.n_evaluated - before
-            if self.settings.evaluations is None:
-                self.most += search.n_evaluated - before  # a search shortens no exploration
-            known.mode, over = search.best, search.over
-            if over:
-                self.n_first = known.n_plausible
-                # rounds begin at once where what is known is as much as a round would tell
-                self.may_fit = self.n_first >= max(known.enough, self.settings.batch)
-                self.approximated, self.checked = float(self.may_fit), int(self.may_fit)
-                self.finished = self._is_over()
-            yield self._fit_and_draw(idle(len(at)))
+            values = evaluate_alone(exact, at)
+            known.chains = attrs.evolve(known.chains, values=values, cache={"value": values})
+        known.left -= len(at)
+        yield known.explored()
+        if known.spread:
+            return queue
+        search = known.search = self._mode_search(known, start)
+        while not search.over:
+            before, known.steps = search.n_evaluated, known.steps + 1
+            search.step(rng)
+            search.over = search.over or 2 * known.steps >= start.warmup
+            if self.evaluations is not None:  # else a search shortens no exploration
+                known.left -= search.n_evaluated - before
+            known.mode = search.best
+            if search.over:
+                known.end_search()
+                known.over = self._is_over(known, start, queue, rng)
+            queue, rows = self._learn(known, start, queue, rng)
+            yield known.explored(idle(len(at)), rows)
+        return queue
 
-    def _mode_search(self, chains: ChainState) -> ModeSearch:
+    def _mode_search(self, known: Survey, start: Start) -> ModeSearch:
         """Return searches from chains, the first of them from the best that is known already.
 
         A search is cut short only where the surrogate of known evaluations agrees with the target
         at what the search has evaluated, at its start at least, and leads to a mode that is found.
         """
-        starts, values, surrogate = chains.positions, chains.values, None
-        known, given = self.start.known, self.settings.evaluations
-        if known is not None and self.by_gradients and len(known):
-            self.known.recall_rows(known)
-            lowest = int(np.argmin(known.values))
-            best = known.positions[lowest]
-            surrogate = self.start.fit(Evaluations.empty(self.known.dim))
+        starts, values, surrogate = known.chains.positions, known.chains.values, None
+        if start.known is not None and known.by_gradients and len(start.known):
+            known.recall_rows(start.known)
+            lowest = int(np.argmin(start.known.values))
+            best = start.known.positions[lowest]
+            surrogate = start.fit(Evaluations.empty(known.dim))
             if surrogate is not None and GRADIENT in surrogate.capabilities:
                 best = mode_of(surrogate, best)
             else:
                 surrogate = None
             starts = np.vstack([best, starts])
-            values = np.append(min(known.values[lowest], values.min()) - 1.0, values)
-        most = given or min(self.usual, max(self.half, 1))
-        later = 0.1 * (most if self.affordable is None else self.affordable)
-        limit = self.most // 2 if given is not None else int(min(2 * most, self.half))
-        limits = Limits(
-            total=limit - len(chains.positions),
-            later=later,
-            searches=self.settings.searches,
-            spare=int(2 * later) if given is None else 0,
-            beside=Limits.unnoticed(self.affordable),
-        )
-        return ModeSearch(self.exact, starts, values, limits, surrogate)
+            values = np.append(min(start.known.values[lowest], values.min()) - 1.0, values)
+        return ModeSearch(start.potential, starts, values, known.limits, surrogate)
 
     # --- a round ---
 
-    def _queue_design(self, rng: np.random.Generator) -> None:
-        """Queue more of the first points, or points about the best ones so far."""
-        known, settings = self.known, self.settings
-        if self.may_fit:
-            try:
-                mean, covariance = known.region.whitening.mean, known.region.covariance
-            except SurrogateFitError:
-                pass
-            else:
-                design = normal_design(mean, covariance, settings.batch, rng)
-                self.queue = self.queue.refill(*design)
-                return
-        left = max(known.enough - self.n_first, known.few)
-        if self.begins == "sobol":
-            design = known.fill_box(left, settings.box, settings.scale, rng)
-        else:
-            design = known.fill_modes(left, settings.scale, rng)
-        self.queue = self.queue.refill(*design)
-
-    def _evaluate_and_judge(self, rng: np.random.Generator) -> StepInfo:
-        """Evaluate the next batch, judge what it was drawn from, and move chains by importance."""
-        n = max(min(self.settings.batch, self.most - self.evaluated), 1)
-        queue = self.queue.take(self.known.promising(self.queue.positions))
-        now, self.queue = queue.take(slice(n)), queue.take(slice(n, None))
-        values = self._values(now)
-        self.evaluated += len(now)
-        if now.judges:
-            judgement = Judgement.of(now, values)
-            self.judgements.append(judgement)
-            if judgement.acceptance >= 0.1:  # or else the covariance of the draws tells nothing
-                self.known.covariance = now.covariance
-        log_weights = difference(now.expected, values)
-        if not self.may_fit:
-            if self.begins == "sobol":  # points spread over a box are no draws
-                log_weights = np.full(len(now), -np.inf)
-            self.approximated = predicted_acceptance(log_weights)
-            self.n_first += len(now)
-            self.may_fit = self.n_first >= self.known.enough
-        return self.known.move_chains(now.positions, values, log_weights, rng)
-
-    def _values(self, points: Queue) -> FloatArray:
+    def _evaluate(self, known: Survey, points: Queue) -> FloatArray:
         """Return U at points (n, dim), with gradients for who learns, where these help.
 
         Where gradients are made of values, values judge first: if they say that the surrogate is
         good, there is nothing to be learnt.
         """
-        exact, at, hessian = self.exact, points.positions, self.known.hessian
-        if not self.by_gradients:
+        exact, at, hessian = known.exact, points.positions, known.hessian
+        known.left -= len(points)
+        if not known.by_gradients:
             return evaluate_alone(exact, at)
-        if self.by_differences:
+        if known.by_differences:
             if points.trusted and points.judges:
                 values = evaluate_alone(exact, at)
                 judgement = Judgement.of(points, values)
-                if judgement.acceptance >= self.settings.acceptance and not judgement.missed:
+                if judgement.acceptance >= self.acceptance and not judgement.missed:
                     return values
             if hessian is not None and _suits_one_side(hessian):
                 exact = cast(Any, exact).one_sided(np.diag(hessian))
         return evaluate_with_gradients(exact, at)[0]
 
-    def _is_over(self) -> bool:
+    def _is_over(self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator) -> bool:
         """Return whether all is spent, V is good, or nothing is gained."""
         # one batch of points may be lucky, and without gradients often is
-        rounds = 1 if self.by_gradients else 3
-        judgements, trusted = self.judgements, self.queue.trusted
-        last = [each.acceptance for each in judgements[-rounds:]]
-        good = len(last) == rounds and bool(np.mean(last) >= self.settings.acceptance) and trusted
-        if good and self._n_outer:
-            convex = CONVEX in self.exact.capabilities
-            good = is_clear(judgements, convex=convex, before=self.checked)
-        patience = self.settings.patience or (3 if self.by_gradients else 10)
-        spent = self.steps >= self.start.warmup or self.evaluated >= self.most
-        if not (spent or good or (trusted and is_no_gain(judgements, patience))):
+        rounds, patience = (1, 3) if known.by_gradients else (3, 10)
+        last = [each.acceptance for each in known.judged[-rounds:]]
+        good = len(last) == rounds and bool(np.mean(last) >= self.acceptance) and queue.trusted
+        if good and self._n_outer(known):
+            convex = CONVEX in known.exact.capabilities
+            good = is_clear(known.judged, convex=convex, before=known.checked)
+        spent = known.steps >= start.warmup or known.left <= 0
+        if not (spent or good or (queue.trusted and is_no_gain(known.judged, patience))):
             return False
-        if (acceptance_by(judgements) or 0.0) < UNSURE:
-            self.known.doubt(np.random.default_rng(self.seed))
+        if (acceptance_by(known.judged) or 0.0) < UNSURE:
+            known.doubt(start.positions, rng)
         return True
+
+    def _learn(
+        self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator
+    ) -> tuple[Queue, Evaluations | None]:
+        """Return what to evaluate next, by a new surrogate; or rows that none has learnt from."""
+        rows = known.add(start.evaluated())
+        if not (known.over or known.ready):
+            return queue, rows
+        return self._look(start.fit(rows), known, queue, rng), None
 
     # --- draws on a surrogate ---
 
-    def _look(self, surrogate: Potential | None) -> None:
+    def _look(
+        self, surrogate: Potential | None, known: Survey, queue: Queue, rng: np.random.Generator
+    ) -> Queue:
         """Look where a surrogate has its mass: for the next round, or for the run at the end."""
-        if surrogate is None or not len(self.known.seen):
-            return
-        rng = np.random.default_rng(self.seed)
+        if surrogate is None or not len(known.seen):
+            return queue
         try:
-            if self.finished:
-                self._tune(surrogate, rng)
-            else:
-                self._aim(surrogate, rng)
+            if not known.over:
+                return self._aim(surrogate, known, queue, rng)
+            self._tune(surrogate, known, rng)
         except SurrogateFitError:  # the points lie too far apart to say where to draw
             pass
+        return queue
 
-    @property
-    def _n_outer(self) -> int:
-        """Points of a round that lie about the mass of a surrogate that is good within.
+    def _n_outer(self, known: Survey) -> int:
+        """Return how many points of a round lie about the mass of a surrogate that is good within.
 
         None where it learns from values alone, which say nothing of what lies beyond.
         """
-        looks = self.by_gradients and self.settings.sampler.kernel.needs <= {GRADIENT}
-        n = self.settings.batch
-        return max(min(int(OUTER * n), n - JUDGES), 0) if looks else 0
+        looks = known.by_gradients and self.sampler.kernel.needs <= {GRADIENT}
+        return max(min(int(OUTER * self.batch), self.batch - JUDGES), 0) if looks else 0
 
     def _draw(
         self,
         surrogate: Potential,
         sampler: Sampler,
+        known: Survey,
         n_transitions: int,
         rng: np.random.Generator,
         n_outer: int = 0,
@@ -447,61 +340,82 @@ class _Exploration:
             "the surrogate",
             "use another sampler, or another surrogate",
         )
-        seen, region, batch = self.known.seen, self.known.region, self.settings.batch
+        seen, region = known.seen, known.region
         inside = region.holds(seen.positions) & np.isfinite(surrogate.value(seen.positions))
         order = resample(np.where(inside, -seen.values, -np.inf), len(seen), rng)
-        rows = self.known.share_out(order, seen.positions, batch)
+        rows = known.share_out(order, seen.positions, self.batch)
         return surrogate_draws(
             surrogate,
             sampler,
-            self.settings.correction,
+            self.correction,
             region=region,
-            starts=seen.positions[np.resize(rows, batch)],
+            starts=seen.positions[np.resize(rows, self.batch)],
             n_transitions=n_transitions,
             rng=rng,
             n_outer=n_outer,
         )
 
-    def _aim(self, surrogate: Potential, rng: np.random.Generator) -> None:
-        """Queue draws from the surrogate, and points about its mass once it is good within."""
-        known, settings, batch, shown = self.known, self.settings, self.settings.batch, surrogate
-        if not self.by_gradients and settings.sampler.needs <= {GRADIENT}:
-            error = self.judgements[-1].spread if self.judgements else None
-            shown = cautious(surrogate, known.region, known.seen, error, self.queue.temperature)
+    def _aim(
+        self, surrogate: Potential, known: Survey, queue: Queue, rng: np.random.Generator
+    ) -> Queue:
+        """Return draws from the surrogate, and points about its mass once it is good within."""
+        shown, temperature = surrogate, 1.0
+        if not known.by_gradients and self.sampler.needs <= {GRADIENT}:
+            error = known.judged[-1].spread if known.judged else None
+            shown, temperature = cautious(
+                surrogate, known.region, known.seen, error, queue.temperature
+            )
         # draws of the next surrogate are expected to be as good as the last ones
-        good = self.judgements[-1].acceptance if self.judgements else self.approximated
+        good = known.judged[-1].acceptance if known.judged else known.approximated
         # at first few draws go with points about the mass
-        n_outer = self._n_outer if good >= 0.5 else 0
-        draws = self._draw(shown, settings.sampler, settings.transitions, rng, n_outer)
+        n_outer = self._n_outer(known) if good >= 0.5 else 0
+        draws = self._draw(shown, self.sampler, known, 60, rng, n_outer)
         if draws.accepted < MOBILE:  # most of them were evaluated before
-            return
-        inner = np.arange(batch)
+            return queue
+        inner = np.arange(self.batch)
         if draws.outer is not None:
-            first = not self.judgements and known.several is None
-            few = JUDGES if first or good >= settings.acceptance else batch
-            few = min(few, batch - len(draws.outer))
+            first = not known.judged and known.several is None
+            few = JUDGES if first or good >= self.acceptance else self.batch
+            few = min(few, self.batch - len(draws.outer))
             # a round that lost one of its few judges on the way would not be judged
             likely = known.promising(draws.positions)
             inner = known.share_out(np.flatnonzero(likely), draws.positions, few)
-        self.queue = attrs.evolve(
+        return attrs.evolve(
             Queue.of(draws, surrogate, inner),
             covariance=known.covariance if draws.covariance is None else draws.covariance,
-            temperature=shown.temperature if isinstance(shown, Tempered) else 1.0,
+            temperature=temperature,
             trusted=shown is surrogate and draws.accepted >= FREE,
         )
 
-    def _tune(self, surrogate: Potential, rng: np.random.Generator) -> None:
+    def _tune(self, surrogate: Potential, known: Survey, rng: np.random.Generator) -> None:
         """Tune the run's own sampler on the last surrogate."""
-        draws, known = self._draw(surrogate, self.settings.tuned, 150, rng), self.known
+        draws = self._draw(surrogate, self.tuned, known, 150, rng)
         tuning = draws.tuning
         if known.mode is None:
             known.mode = mode_of(surrogate, known.best)
         if draws.covariance is not None:
             tuning = attrs.evolve(tuning, covariance=draws.covariance)
             known.covariance = draws.covariance
-        if (acceptance_by(self.judgements) or 0.0) < UNSURE:
+        if (acceptance_by(known.judged) or 0.0) < UNSURE:
             tuning = attrs.evolve(tuning, length=None)
-        self.tuning = tuning if draws.accepted >= MOBILE else None
+        known.tuning = tuning if draws.accepted >= MOBILE else None
+
+
+def _judge(known: Survey, now: Queue, values: FloatArray, rng: np.random.Generator) -> StepInfo:
+    """Judge what points were drawn from by U there (n,), and move chains by importance."""
+    known.steps += 1
+    if now.judges:
+        known.judged.append(Judgement.of(now, values))
+        if known.judged[-1].acceptance >= 0.1:  # or else the covariance of draws tells nothing
+            known.covariance = now.covariance
+    log_weights = difference(now.expected, values)
+    if not known.ready:
+        if known.spread:  # points spread over a box are no draws
+            log_weights = np.full(len(now), -np.inf)
+        known.approximated = predicted_acceptance(log_weights)
+        known.n_first += len(now)
+        known.ready = known.n_first >= known.enough
+    return known.move_chains(now.positions, values, log_weights, rng)
 
 
 def _suits_one_side(hessian: FloatArray) -> bool:

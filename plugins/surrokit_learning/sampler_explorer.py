@@ -22,7 +22,7 @@ from surrokit.interfaces import (
     Start,
     check_learn_from,
 )
-from surrokit.kernel.tuning import Tuner, TunerState, has_to_approach
+from surrokit.kernel.tuning import Tuner, has_to_approach
 from surrokit.modes import Modes
 from surrokit.surrogate.training import training_rows
 from surrokit.types import Capabilities
@@ -79,8 +79,7 @@ class SamplerExplorer:
         """
         exact, sampler, length = start.potential, self.sampler, self._length(start.warmup)
         positions, modes, taken, rows = start.positions, None, 0, None
-        tuner = Tuner.of(sampler, length)
-        tuned = tuner.start(*positions.shape)
+        tuner = Tuner.start(sampler, length, *positions.shape)
         arrived: Explored | None = None
         if self.approach is not None and has_to_approach(sampler, exact, length):
             steps = self.approach.explore(attrs.evolve(start, warmup=length), rng)
@@ -88,14 +87,16 @@ class SamplerExplorer:
                 if each.done:
                     arrived = each
                     break
-                found = _findings(each.findings.chains, tuned, None)
+                found = _findings(each.findings.chains, tuner, None)
                 yield Explored(findings=found, step=each.step)
         if arrived is not None:
             positions, modes = arrived.findings.chains.positions, arrived.findings.modes
             believed = modes is not None and modes.believed
-            tuner = Tuner.of(sampler, length - taken, arrived=believed)
-            tuned = tuner.start(*positions.shape, covariance=arrived.findings.covariance)
-        kernel, decider = sampler.bind(exact, tuner.tuning(tuned)), self.correction.bind(exact)
+            covariance, length_left = arrived.findings.covariance, length - taken
+            tuner = Tuner.start(
+                sampler, length_left, *positions.shape, arrived=believed, covariance=covariance
+            )
+        kernel, decider = sampler.bind(exact, tuner.tuning), self.correction.bind(exact)
         chains = decider.start(positions, kernel.cache(positions), kernel.potential)
         if arrived is not None:
             near = [arrived.rows or Evaluations.empty(exact.dim), start.evaluated()]
@@ -103,20 +104,20 @@ class SamplerExplorer:
         n_rows = 0 if rows is None else len(rows)
         done = arrived is not None and self._is_over(taken, length, n_rows)
         step = None if arrived is None else arrived.step
-        yield Explored(findings=_findings(chains, tuned, modes), step=step, rows=rows, done=done)
+        yield Explored(findings=_findings(chains, tuner, modes), step=step, rows=rows, done=done)
         while not done:
-            taken, before = taken + 1, tuned.covariance
+            taken, before = taken + 1, tuner.covariance
             chains, step = decider.decide(chains, kernel.propose(chains, rng), rng)
-            tuned = tuner.update(tuned, chains.positions, step, chains.cache.get("gradient"))
+            tuner = tuner.update(chains.positions, step, chains.cache.get("gradient"))
             rows = training_rows(self.learn_from, start.evaluated(), chains, step)
             if taken <= self.discard:
                 rows = Evaluations.empty(exact.dim)
             n_rows += len(rows)
             done = self._is_over(taken, length, n_rows)
-            found = _findings(chains, tuned, modes)
+            found = _findings(chains, tuner, modes)
             yield Explored(findings=found, step=step, rows=rows, done=done)
-            kernel = sampler.bind(exact, tuner.tuning(tuned))
-            if tuned.covariance is not before and sampler.caches_metric:
+            kernel = sampler.bind(exact, tuner.tuning)
+            if tuner.covariance is not before and sampler.caches_metric:
                 chains = attrs.evolve(chains, cache=kernel.cache(chains.positions))
 
     def _length(self, warmup: int) -> int:
@@ -147,6 +148,6 @@ class SamplerExplorer:
         return rows.take(near & np.isfinite(rows.values))
 
 
-def _findings(chains: ChainState, tuned: TunerState, modes: Modes | None) -> Findings:
-    step_size = float(np.exp(tuned.averaged_log_step))
-    return Findings(chains=chains, covariance=tuned.covariance, step_size=step_size, modes=modes)
+def _findings(chains: ChainState, tuner: Tuner, modes: Modes | None) -> Findings:
+    step_size = float(np.exp(tuner.averaged_log_step))
+    return Findings(chains=chains, covariance=tuner.covariance, step_size=step_size, modes=modes)

@@ -23,11 +23,7 @@ from surrokit.interfaces import Decision, LearnFrom, Moment, check_learn_from
 class Never:
     """Nothing is learnt: the sampler stays on the potential it was given."""
 
-    learns = False
-    """Never."""
-
-    deployment_rate = 0.0
-    """Nothing is deployed."""
+    learns, deployment_rate = False, 0.0
 
     def exploration(self, gradients: bool) -> None:
         """Leave the length of the exploration to the explorer."""
@@ -45,11 +41,7 @@ class Once:
     on their past.
     """
 
-    learns = True
-    """Always."""
-
-    deployment_rate = 0.0
-    """Nothing is deployed after the first fit."""
+    learns, deployment_rate = True, 0.0
 
     def exploration(self, gradients: bool) -> None:
         """Leave the length of the exploration to the explorer."""
@@ -117,7 +109,6 @@ class Greville:
     )
     learn_from: LearnFrom = attrs.field(default="all", converter=check_learn_from)
     learns = True
-    """Always."""
 
     @property
     def deployment_rate(self) -> float:

@@ -15,58 +15,57 @@ import numpy as np
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.exploring import idle
-from surrokit.interfaces import ChainState, Evaluations, Past, StepInfo
+from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
 from surrokit.potentials import InitialPotential, Potential
 from surrokit.surrogate.training import near_least
-from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
-from surrokit_learning.draws import (
-    Region,
-    box_design,
-    find_region,
-    mixed_design,
-    normal_design,
-)
-from surrokit_learning.judgement import resample
-from surrokit_learning.modes_found import WIDE, inverse_curvature
-from surrokit_learning.modes_search import ModeSearch
+from surrokit_learning.draws import Region, box_design, find_region, normal_design
+from surrokit_learning.judgement import Judgement, acceptance_by, resample
+from surrokit_learning.modes_found import WIDE, inverse_curvature, predicted_covariance
+from surrokit_learning.modes_search import Limits, ModeSearch
 
 Box: TypeAlias = tuple[FloatArray, FloatArray]
 """Lower and upper corner, each of shape (dim,), or (): one number for every coordinate."""
 
-FEWEST = 20
-"""Points that must have failed, and a tenth of all at least, for a classifier to be learnt."""
-
 
 class Survey:
-    """What is known of a target so far.
+    """What is known of a target so far, and how much more may be evaluated.
 
     Points ``seen`` have finite values, and gradients where they were evaluated; ``failed (k, dim)``
     have none. At the ``mode (dim,)`` is the least potential found, or it is None; so it is where
     mass may lie elsewhere.
     """
 
+    limits: Limits  # of the search
+    box: Box | None = None
+    left: int = 0  # evaluations that may be made
+    steps: int = 0  # iterations so far
+    over: bool = False
+    by_differences: bool = False  # whether gradients are made of values
+    spread: bool = False  # whether the first points are spread over a box
+    ready: bool = False  # whether there are points enough for a surrogate
+    n_first: int = 0  # points before that
+    approximated: float = 0.0  # predicted acceptance of draws of the Laplace approximation
+    checked: int = 0  # rounds that known evaluations stand for
+    at_draws: bool = False  # whether chains are at draws of the target
+    search: ModeSearch | None = None
+    covariance: FloatArray | None = None
+    mode: FloatArray | None = None
+    tuning: Tuning | None = None
+
     def __init__(
-        self, exact: Potential, chains: ChainState, *, by_gradients: bool, batch: int
+        self, exact: Potential, positions: FloatArray, *, by_gradients: bool, batch: int
     ) -> None:
-        self.exact, self.chains, self.dim, self.by_gradients = (
-            exact,
-            chains,
-            exact.dim,
-            by_gradients,
-        )
+        self.exact, self.dim, self.by_gradients, self.batch = exact, exact.dim, by_gradients, batch
+        self.chains = ChainState(positions=positions, values=np.empty(0), cache={})
         self.seen, self.failed = Evaluations.empty(self.dim), np.empty((0, self.dim))
-        self.search: ModeSearch | None = None
-        self.covariance: FloatArray | None = None
-        self.mode: FloatArray | None = None
+        self.judged: list[Judgement] = []
         # beside the search by gradients half a batch tells enough
         self.few = max(batch // 2, 1) if by_gradients else batch
-        self._starts: ChainState | None = None  # where chains were before a search
-        self._withheld: Evaluations | None = None  # of a search, until it is over
+        self._withheld: Evaluations | None = Evaluations.empty(self.dim)  # until a search is over
         self._believed = True  # that mass is about the modes
-        self._box: Box | None = None
         self._known_values = np.empty(0)  # of evaluations that were made before
 
     def recall(self, past: Past) -> None:
@@ -81,24 +80,36 @@ class Survey:
         self.seen = _without_outputs(known)
         self._known_values = self.seen.values
 
-    @property
-    def n_plausible(self) -> int:
-        """How many of the known evaluations lie no higher above the mode than plausible points."""
-        if self.search is None or self.search.lowest is None:
-            return 0
-        return int((self._known_values <= self.search.lowest.value + self.dim + WIDE).sum())
-
-    def search_by(self, search: ModeSearch) -> None:
-        """Search for modes from where the chains are."""
-        self.search, self._starts = search, self.chains
-        self._withheld = Evaluations.empty(self.dim)
+    def end_search(self) -> None:
+        """Begin rounds at once where what is known is as much as a round would tell."""
+        lowest = None if self.search is None else self.search.lowest
+        if lowest is not None:
+            self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
+        self.ready = self.n_first >= max(self.enough, self.batch)
+        self.approximated, self.checked = float(self.ready), int(self.ready)
 
     # --- what is known ---
+
+    def explored(self, step: StepInfo | None = None, rows: Evaluations | None = None) -> Explored:
+        """Return an iteration, with rows that no surrogate has learnt from."""
+        found = Findings(
+            chains=self.chains,
+            covariance=self.covariance,
+            step_size=None if self.tuning is None else self.tuning.step_size,
+            mode=self.mode,
+            tuning=self.tuning,
+            acceptance=acceptance_by(self.judged),
+            missed=sum(each.missed or 0 for each in self.judged[-1:]),
+            modes=self.modes,
+            at_draws=self.at_draws,
+        )
+        return Explored(findings=found, step=step, rows=rows, done=self.over)
 
     @property
     def hessian(self) -> FloatArray | None:
         """Second derivatives at the mode, or what stands for them, where known."""
-        return None if self.search is None else self.search.hessian
+        lowest = None if self.search is None else self.search.lowest
+        return None if lowest is None else lowest.hessian
 
     @property
     def modes(self) -> Modes | None:
@@ -157,12 +168,12 @@ class Survey:
         failed = evaluated.positions[~np.isfinite(evaluated.values)]
         self.failed = np.vstack([self.failed, failed])
         self.seen = Evaluations.join([self.seen, _without_outputs(evaluated)], self.dim)
-        if self._withheld is None or self.search is None:
+        if self.search is None or self._withheld is None:
             return evaluated
-        self._withheld = Evaluations.join([self._withheld, evaluated], self.dim)
+        self._withheld = withheld = Evaluations.join([self._withheld, evaluated], self.dim)
         if not self.search.over:
             return Evaluations.empty(self.dim)
-        withheld, self._withheld = self._withheld, None
+        self._withheld = None
         return near_least(withheld)
 
     def move_chains(
@@ -180,16 +191,17 @@ class Survey:
         self.chains = ChainState(positions=at, values=u, cache={})
         return idle(n, len(rows))
 
-    def doubt(self, rng: np.random.Generator) -> None:
-        """Put chains back to their starts if no mass is about the modes.
+    def doubt(self, starts: FloatArray, rng: np.random.Generator) -> None:
+        """Put chains back to their ``starts (n, dim)`` if no mass is about the modes.
 
         Searches may have ended in the narrow end of a funnel, and chains that go on without a
         surrogate would not come out of it. Gradients at some draws are evaluated.
         """
-        modes, starts = self.modes, self._starts
-        if modes is None or starts is None or not np.isfinite(starts.values).all():
+        modes = self.modes
+        rows = self.seen.find(starts)
+        if modes is None or (rows < 0).any():
             return
-        chains = attrs.evolve(starts, cache={})
+        chains = ChainState(positions=starts, values=self.seen.values[rows], cache={})
         if not begin_about(self.exact, modes, chains, rng)[1].believed:
             self.chains, self.mode, self.covariance = chains, None, None
             self._believed = False
@@ -204,69 +216,60 @@ class Survey:
             return max(self.few, (dim + 5) * (1 if modes is None else len(modes)))
         return max(self.few, min((dim + 1) * (dim + 2) // 2 + 5, 4 * dim))
 
-    def fill_box(
-        self, n: int, box: Box | None, scale: float, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return n points in a box; without one, where the target expects itself to be."""
-        if self._box is None:
-            self._box = lower, upper = self._find_box(box, scale, rng)
-            self.covariance = np.diag(np.square(upper - lower) / 12.0)
-        return box_design(*self._box, n, rng), np.zeros(n)
+    def design(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return points, and the potential that they are draws of but for a constant.
 
-    def _find_box(self, box: Box | None, scale: float, rng: np.random.Generator) -> Box:
+        They are the first ones, or lie about the best so far.
+        """
+        if self.ready:
+            try:
+                centre, covariance = self.region.whitening.mean, self.region.covariance
+            except SurrogateFitError:
+                pass
+            else:
+                return normal_design(centre[None], covariance[None], self.batch, rng)
+        n = max(self.enough - self.n_first, self.few)
+        if self.spread:
+            lower, upper = self._box(rng)
+            self.covariance = np.diag(np.square(upper - lower) / 12.0)
+            return box_design(lower, upper, n, rng), np.zeros(n)
+        modes = self.several
+        if modes is not None:
+            self.covariance = modes.covariance
+            return normal_design(modes.positions, modes.covariances, n, rng)
+        self.covariance = self._first_covariance()
+        if self.hessian is None:  # the covariance is better known with every batch
+            n = self.few
+        return normal_design(self.best[None], self.covariance[None], n, rng)
+
+    def _first_covariance(self) -> FloatArray:
+        """Return that of a Laplace approximation, or what gradients make of it."""
+        lowest = None if self.search is None else self.search.lowest
+        if lowest is None or self.seen.gradients is None:
+            return 4.0 * np.eye(self.dim)
+        if lowest.hessian is not None:
+            return inverse_curvature(lowest.hessian)
+        rows = self.seen.take(np.asarray(np.isfinite(self.seen.gradients).all(axis=1)))
+        return predicted_covariance(lowest.position, lowest.gradient, rows)
+
+    def _box(self, rng: np.random.Generator) -> Box:
         """Return the box given, or one where the target expects itself to be."""
-        for corner in box or ():
+        for corner in self.box or ():
             if corner.shape not in ((), (self.dim,)):
                 raise ConfigurationError(
                     f"box must have corners of {self.dim} numbers, got shape {corner.shape}; pass "
                     "(lower, upper), each a number or an array of one number for each coordinate"
                 )
-        if box is not None:
-            lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in box)
-            return lower, upper
-        if INITIAL in self.exact.capabilities:
-            draws = cast(InitialPotential, self.exact).initial(rng, 500)
-            # uniform points then have the standard deviations of the draws
-            centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
-            if (half > 0).all():
-                return centre - half, centre + half
-        return self.best - scale, self.best + scale
-
-    def fill_modes(
-        self, n: int, scale: float, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return n points about the mode, or all of several; fewer where little is known of it."""
-        modes = self.several
-        if modes is not None:
-            self.covariance = modes.covariance
-            return mixed_design(modes.positions, modes.covariances, n, rng)
-        if self.hessian is None:  # the covariance is better known with every batch
-            n = self.few
-        self.covariance = self._first_covariance(scale)
-        return normal_design(self.best, self.covariance, n, rng)
-
-    def _first_covariance(self, scale: float) -> FloatArray:
-        """Return that of a Laplace approximation, or what gradients make of it."""
-        if self.hessian is not None:
-            return inverse_curvature(self.hessian)
-        if self.seen.gradients is not None:
-            with np.errstate(over="ignore"):  # far from a mode
-                near = np.isfinite(np.square(self.seen.gradients)).all(axis=1)
-            rows = self.seen.take(np.asarray(near))
-            if len(rows) >= 2 and rows.gradients is not None:
-                typical = self.dim + 20.0  # far rows count little
-                excess = np.maximum(rows.values - rows.values.min(), typical)
-                weights = (typical / excess) ** 4
-                try:
-                    whitening = Whitening.of_gradients(rows.positions, rows.gradients, weights)
-                    return np.asarray(whitening.factor @ whitening.factor.T)
-                except SurrogateFitError:
-                    pass
-        if self.covariance is not None:
-            return self.covariance
-        if self.modes is not None:
-            return np.asarray(self.modes.covariances[0])
-        return np.asarray(np.square(scale) * np.eye(self.dim))
+        if self.box is None:
+            self.box = self.best - 2.0, self.best + 2.0
+            if INITIAL in self.exact.capabilities:
+                draws = cast(InitialPotential, self.exact).initial(rng, 500)
+                # uniform points then have the standard deviations of the draws
+                centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
+                if (half > 0).all():
+                    self.box = centre - half, centre + half
+        lower, upper = (np.broadcast_to(corner, self.dim).copy() for corner in self.box)
+        return lower, upper
 
 
 def _without_outputs(rows: Evaluations) -> Evaluations:
@@ -281,7 +284,8 @@ def promising(good: FloatArray, failed: FloatArray, positions: FloatArray) -> Bo
     It did not at ``good (n, dim)``, and did at ``failed (m, dim)``.
     """
     every = np.ones(len(positions), dtype=bool)
-    few = len(failed) < max(FEWEST, 0.1 * (len(failed) + len(good)))
+    # points that must have failed for a classifier to be learnt
+    few = len(failed) < max(20, 0.1 * (len(failed) + len(good)))
     if few or not len(positions) or not len(good):
         return every
     from sklearn.svm import SVC

@@ -30,7 +30,7 @@ _COMPONENTS = (
         factory="surrokit_networks.surrogates:Rbf",
         summary="network of random radial nodes on a quadratic trend",
         references=(f"{_PAPER}, section 3.1, Algorithm 2, equation (10)",),
-        examples=({}, {"draws": "data", **_POTENTIAL}, {"width_scale": 1.0, **_PSEUDOINVERSE}),
+        examples=({}, _POTENTIAL, {"width_scale": 1.0, **_PSEUDOINVERSE}),
     ),
     Component(
         kind="surrogate",

@@ -61,75 +61,57 @@ class Border:
         whitened = self.whitening.apply(positions)
         squares = np.einsum("nd,nd->n", whitened, whitened)
         rows = np.flatnonzero(squares > self.radius**2)
-        if not len(rows):
-            return None
-        distances = np.sqrt(squares[rows])
-        units = whitened[rows] / distances[:, None]
-        return Beyond(border=self, rows=rows, distances=distances, units=units)
+        return Beyond(self, positions, whitened, rows) if len(rows) else None
 
 
-@attrs.frozen(kw_only=True, eq=False)
 class Beyond:
-    """Positions beyond a border: which these are (k,), r = |z| (k,), and z / r (k, dim)."""
+    """Positions of which some are beyond a border.
 
-    border: Border
-    rows: IntArray
-    distances: FloatArray
-    units: FloatArray
+    With x = (r - radius) / (GIVE radius), r = |z|, the network is asked at the distance
+    radius (1 + GIVE tanh x), and its potential V becomes V + tanh^2 x lift(V) + tail(x).
+    """
 
-    @property
-    def _excess(self) -> FloatArray:
-        """How far beyond, in units of GIVE of the radius."""
-        radius = self.border.radius
-        return np.asarray((self.distances - radius) / (GIVE * radius))
-
-    @property
-    def _rate(self) -> float:
-        """Derivative of the excess."""
-        return 1.0 / (GIVE * self.border.radius)
-
-    @property
-    def _reached(self) -> FloatArray:
-        """How far out the network is asked."""
-        return np.asarray(self.border.radius + np.tanh(self._excess) / self._rate)
-
-    @property
-    def _power(self) -> float:
-        """Of the tail that potentials rise by, power / 2 log(1 + excess^2)."""
-        return len(self.border.whitening.mean) + TAIL
-
-    def pull_in(self, positions: FloatArray) -> FloatArray:
-        """Return the positions (n, dim) at which the network is asked instead."""
-        pulled = positions.copy()
-        pulled[self.rows] = self.border.whitening.undo(self._reached[:, None] * self.units)
-        return pulled
+    def __init__(
+        self, border: Border, positions: FloatArray, whitened: FloatArray, rows: IntArray
+    ) -> None:
+        self.border, self.rows = border, rows
+        self._distances = np.linalg.norm(whitened[rows], axis=1)
+        self._units = whitened[rows] / self._distances[:, None]
+        self._rate = 1.0 / (GIVE * border.radius)
+        self._excess = self._rate * (self._distances - border.radius)
+        self._bent = np.tanh(self._excess)
+        self._reached = border.radius + self._bent / self._rate
+        self._power = len(border.whitening.mean) + TAIL
+        self.pulled = positions.copy()
+        """Where the network is asked instead, shape (n, dim)."""
+        self.pulled[rows] = border.whitening.undo(self._reached[:, None] * self._units)
 
     def raise_values(self, values: FloatArray) -> FloatArray:
         """Return values (n,), from the network's at the positions pulled in."""
-        values, excess = values.copy(), self._excess
-        lift, _ = self._lift(values[self.rows])
-        tail = 0.5 * self._power * np.log1p(np.square(excess))
-        values[self.rows] += np.square(np.tanh(excess)) * lift + tail
+        values = values.copy()
+        lift, _ = self._lift(values)
+        tail = 0.5 * self._power * np.log1p(np.square(self._excess))
+        values[self.rows] += np.square(self._bent) * lift + tail
         return values
 
     def turn_gradients(self, values: FloatArray, gradients: FloatArray) -> FloatArray:
-        """Return gradients (n, dim), from the network's there and its values of the rows (k,)."""
-        gradients, excess, whitening = gradients.copy(), self._excess, self.border.whitening
-        bent, rate = np.tanh(excess), self._rate
-        share = np.square(bent)
+        """Return gradients (n, dim), from the network's there and its values (n,)."""
+        gradients, whitening, units = gradients.copy(), self.border.whitening, self._units
+        share = np.square(self._bent)
         flatter = 1.0 - share  # derivative of where the network is asked
         lift, lowered = self._lift(values)
         own = gradients[self.rows] @ whitening.factor
-        along = np.einsum("kd,kd->k", own, self.units)[:, None] * self.units
-        own = flatter[:, None] * along + (self._reached / self.distances)[:, None] * (own - along)
-        steeper = self._power * rate * excess / (1.0 + np.square(excess))
-        outwards = 2.0 * rate * bent * flatter * lift + steeper
-        turned = (1.0 - share * lowered)[:, None] * own + outwards[:, None] * self.units
+        along = np.einsum("kd,kd->k", own, units)[:, None] * units
+        own = flatter[:, None] * along + (self._reached / self._distances)[:, None] * (own - along)
+        steeper = self._power * self._excess / (1.0 + np.square(self._excess))
+        outwards = self._rate * (2.0 * self._bent * flatter * lift + steeper)
+        turned = (1.0 - share * lowered)[:, None] * own + outwards[:, None] * units
         gradients[self.rows] = whitening.pull(turned)
         return gradients
 
     def _lift(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is missing to the border's height, smoothly, and minus its derivative."""
-        missing = np.maximum(self.border.height - values, -1e6)  # more nats would overflow
+        missing = self.border.height - values[self.rows]
+        missing = np.maximum(missing, -1e6)  # more nats would overflow
         root = np.sqrt(np.square(missing) + 1.0)
         return 0.5 * (missing + root), 0.5 * (1.0 + missing / root)

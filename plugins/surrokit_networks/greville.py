@@ -27,11 +27,11 @@ from typing import Self, TypeAlias
 
 import attrs
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
-from surrokit_networks.equations import NormalEquations
-from surrokit_networks.least_squares import ROUNDING, cholesky, triangular
+from surrokit_networks.least_squares import NormalEquations, Spectrum
 
 TOLERANCE = 1e-6
 """Part of |h| up to which c = Phi h counts as zero: below it, it is rounding error.
@@ -62,16 +62,16 @@ class Greville:
     the solution was made anew from the sums.
     """
 
-    solution: FloatArray
-    theta: FloatArray
-    phi: FloatArray | None
-    rank: int
+    solution: FloatArray = attrs.field(init=False)
+    theta: FloatArray = attrs.field(init=False)
+    phi: FloatArray | None = attrs.field(init=False)
+    rank: int = attrs.field(init=False)
     sums: NormalEquations
     n_free: int
     ridge: float
     tolerance: float = TOLERANCE
-    unchecked: int = 0
-    repairs: int = 0
+    unchecked: int = attrs.field(default=0, init=False)
+    repairs: int = attrs.field(default=0, init=False)
 
     @classmethod
     def of_rows(
@@ -85,41 +85,21 @@ class Greville:
     ) -> Self:
         """Return the solution of rows A (n, k) and targets t (n,), by orthogonal transformations.
 
-        Any matrix with the same A^T A will do for A, with the targets that go with it. NumPy's
-        LinAlgError is raised if the free columns are dependent.
+        Any matrix with the same A^T A will do for A, with the targets that go with it.
         """
-        parts = _least_norm(rows, targets, n_free, tolerance) if ridge == 0.0 else None
-        if parts is None:
-            k = rows.shape[1]
-            bottom = np.zeros((k - n_free, k + 1))
-            np.fill_diagonal(bottom[:, n_free:], np.sqrt(ridge))
-            stacked = np.vstack([np.column_stack([rows, targets]), bottom])
-            triangle = np.asarray(np.linalg.qr(stacked, mode="r"))
-            parts = _of_root(triangle[:k, :k], triangle[:k, k], n_free)
-        return cls._of(parts, _sums_of(rows, targets), n_free, ridge, tolerance)
+        made = cls(sums=_sums_of(rows, targets), n_free=n_free, ridge=ridge, tolerance=tolerance)
+        table = np.column_stack([rows, targets])
+        made._set(made._parts(Spectrum.of_rows([table], n_free, 1, 0.0)))
+        return made
 
     @classmethod
     def of_sums(
         cls, sums: NormalEquations, *, n_free: int, ridge: float, tolerance: float = TOLERANCE
     ) -> Self:
         """Return the solution of normal equations; LinAlgError is raised if there is none."""
-        return cls._of(_solve(sums, n_free, ridge, tolerance), sums, n_free, ridge, tolerance)
-
-    @classmethod
-    def _of(
-        cls, parts: Parts, sums: NormalEquations, n_free: int, ridge: float, tolerance: float
-    ) -> Self:
-        solution, theta, phi, rank = parts
-        return cls(
-            solution=solution,
-            theta=theta,
-            phi=phi,
-            rank=rank,
-            sums=sums,
-            n_free=n_free,
-            ridge=ridge,
-            tolerance=tolerance,
-        )
+        made = cls(sums=sums, n_free=n_free, ridge=ridge, tolerance=tolerance)
+        made._set(made._solve())
+        return made
 
     @property
     def degrees(self) -> float:
@@ -184,12 +164,12 @@ class Greville:
     def _solve_again(self, drift: float = np.inf) -> bool:
         """Solve from the sums; keep what there is unless the residual becomes less."""
         try:
-            solution, theta, phi, rank = _solve(self.sums, self.n_free, self.ridge, self.tolerance)
+            parts = self._solve()
         except np.linalg.LinAlgError:
             return False
-        if not self.residual(solution)[1] < drift:
+        if not self.residual(parts[0])[1] < drift:
             return False
-        self.solution, self.theta, self.phi, self.rank = solution, theta, phi, rank
+        self._set(parts)
         self.repairs += 1
         return True
 
@@ -216,10 +196,46 @@ class Greville:
             return False
         if np.diag(factor).min() ** 2 < 0.9:  # pivots are at least 1, but for rounding errors
             return False
-        halves = triangular(factor, gains.T).T
-        self.solution = self.solution + halves @ triangular(factor, left)
+        halves = solve_triangular(factor, gains.T, lower=True).T
+        self.solution = self.solution + halves @ solve_triangular(factor, left, lower=True)
         self.theta = self.theta - halves @ halves.T
         return True
+
+    def _set(self, parts: Parts) -> None:
+        self.solution, self.theta, self.phi, self.rank = parts
+
+    def _solve(self) -> Parts:
+        """Return the solution of the sums."""
+        if self.ridge == 0.0:
+            return self._parts(Spectrum.of_sums(self.sums, self.n_free, 0.0))
+        gram = self.sums.gram.copy()
+        held = np.arange(self.n_free, len(gram))
+        gram[held, held] += self.ridge
+        theta = np.linalg.inv(gram)
+        theta = 0.5 * (theta + theta.T)
+        solution = theta @ self.sums.right[:, 0]
+        return solution + theta @ self.residual(solution)[0], theta, None, self.n_free
+
+    def _parts(self, spectrum: Spectrum) -> Parts:
+        """Return the solution of a regression, from its spectrum.
+
+        Without a ridge, directions that are hardly seen count as not seen.
+        """
+        if self.ridge == 0.0:
+            room = self.tolerance * np.sqrt(np.trace(self.sums.gram))
+            spectrum = spectrum.above(room)
+        s = len(self.sums.gram) - self.n_free
+        # From node weights to all coefficients: the free ones make up for what the nodes do.
+        lift = np.vstack([-spectrum.inverse @ spectrum.cross, np.eye(s)])
+        seen = lift @ spectrum.vectors
+        theta = (seen / (np.square(spectrum.singular) + self.ridge)) @ seen.T
+        theta[: self.n_free, : self.n_free] += spectrum.inverse @ spectrum.inverse.T
+        rank, phi = self.n_free + len(spectrum.singular), None
+        if len(spectrum.singular) < s:
+            phi = lift @ lift.T - seen @ seen.T
+            if self.ridge > 0.0:
+                theta, phi = theta + phi / self.ridge, None
+        return spectrum.coefficients(self.ridge)[:, 0], theta, phi, rank
 
 
 def _sums_of(rows: FloatArray, targets: FloatArray) -> NormalEquations:
@@ -227,60 +243,4 @@ def _sums_of(rows: FloatArray, targets: FloatArray) -> NormalEquations:
         gram=rows.T @ rows,
         right=(targets @ rows)[:, None],
         squares=np.array([targets @ targets]),
-        mass=0.0,
     )
-
-
-def _solve(sums: NormalEquations, n_free: int, ridge: float, tolerance: float) -> Parts:
-    """Return the solution of normal equations, from one factorisation.
-
-    The condition number is squared here, so directions below the root of the rounding error count
-    as not seen.
-    """
-    gram, right = sums.gram, sums.right[:, 0]
-    if ridge > 0.0:
-        held = np.arange(len(right)) >= n_free
-        noise = ROUNDING * float(np.diag(gram).max(initial=0.0))
-        factor = cholesky(gram + np.diag(ridge * held), noise)
-        return _of_root(factor.T, triangular(factor, right), n_free)
-    values, vectors = np.linalg.eigh(gram)
-    seen = values > ROUNDING * float(values.sum())
-    roots = np.sqrt(values[seen])
-    rows, targets = roots[:, None] * vectors[:, seen].T, vectors[:, seen].T @ right / roots
-    return _least_norm(rows, targets, n_free, tolerance)
-
-
-def _of_root(root: FloatArray, turned: FloatArray, n_free: int) -> Parts:
-    """Return the solution R^-1 t and (R^T R)^-1, with R upper triangular."""
-    from scipy.linalg import lapack
-
-    inverse, _ = lapack.dpotri(np.asfortranarray(root.T), lower=1)
-    theta = np.tril(inverse) + np.tril(inverse, -1).T
-    return triangular(root, turned, lower=False), theta, None, n_free
-
-
-def _least_norm(rows: FloatArray, targets: FloatArray, n_free: int, tolerance: float) -> Parts:
-    """Return the solution of rows (n, k) where there is no ridge.
-
-    With A = (F, H), F free: what is left of H once F is projected out has the Moore-Penrose inverse
-    that gives the weights, and F^+ (t - H v) are the free coefficients.
-    """
-    k = rows.shape[1]
-    basis, corner = np.linalg.qr(rows[:, :n_free])
-    known = basis.T @ rows[:, n_free:]
-    left = rows[:, n_free:] - basis @ known
-    u, values, vectors = np.linalg.svd(left, full_matrices=False)
-    seen = values > tolerance * max(float(np.linalg.norm(rows, 2)), np.finfo(float).tiny)
-    u, values, vectors = u[:, seen], values[seen], vectors[seen]
-    # From node weights to all coefficients: the free ones make up for what the nodes do.
-    lift = np.vstack([-triangular(corner, known, lower=False), np.eye(k - n_free)])
-    roots = lift @ (vectors.T / values)
-    theta = roots @ roots.T
-    solution = roots @ (u.T @ targets)
-    inverse = triangular(corner, np.eye(n_free), lower=False)
-    theta[:n_free, :n_free] += inverse @ inverse.T
-    solution[:n_free] += inverse @ (basis.T @ targets)
-    if seen.sum() == k - n_free:
-        return solution, theta, None, k
-    phi = lift @ lift.T - (lift @ vectors.T) @ (lift @ vectors.T).T
-    return solution, theta, phi, n_free + int(seen.sum())

@@ -9,8 +9,9 @@ fifth. Six networks of 300 nodes take some tenths of a second.
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeAlias
 
 import attrs
@@ -26,7 +27,6 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Border
-from surrokit_networks.frame import Frame
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.online import OnlineFit
 from surrokit_networks.potentials import (
@@ -36,9 +36,8 @@ from surrokit_networks.potentials import (
     FittedNetwork,
     emulator_capabilities,
 )
-from surrokit_networks.training import Training
+from surrokit_networks.training import Frame, Training, Trend
 from surrokit_networks.training_rows import TailBound, TrainingRows
-from surrokit_networks.trend import Trend
 
 Draw: TypeAlias = Callable[[FloatArray, int, np.random.Generator], Nodes]
 """From whitened training positions (n, dim), a number of nodes, and a generator."""
@@ -47,8 +46,8 @@ KnownPart: TypeAlias = Callable[[Whitening], tuple[Potential | None, FloatArray]
 """A part of U that is taken as it is, None for nothing, and the matrix (dim, dim) that the rest is
 to have in the whitened coordinates."""
 
-N_NODES = 300
-"""Nodes of a small network."""
+Fit: TypeAlias = tuple[Frame, FittedNetwork | FittedEmulator]
+"""What a network was fitted in, and the network."""
 
 
 def default_size(dim: int, n_values: int, n_gradients: int) -> int:
@@ -78,43 +77,6 @@ def fine_size(n_equations: int) -> int:
 def no_nodes(whitened: FloatArray, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
     """Return no nodes: a way to draw them that leaves the trend alone."""
     return Nodes.none(whitened.shape[1])
-
-
-def choose(
-    draws: Sequence[Draw],
-    trend: Trend,
-    error: Callable[[Draw, Trend], float],
-    *,
-    simplest: bool = False,
-) -> tuple[Draw, Trend]:
-    """Return how to draw nodes and the trend under them, by the errors of small networks.
-
-    One that raises SurrogateFitError loses. A trend ``"auto"`` competes with a linear one, which
-    must be twice as good, as paths run off where a trend does not grow in every direction.
-
-    With ``simplest`` the errors are Var(V - U), and the trend alone is taken unless nodes raise the
-    acceptance by a fiftieth: it is fitted in a hundredth of the time, and its gradients take a
-    third. Under all nodes is that trend where it is good by itself.
-    """
-
-    def error_of(draw: Draw, trend: Trend) -> float:
-        try:
-            return error(draw, trend)
-        except SurrogateFitError:
-            return np.inf
-
-    ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in draws]
-    accepted = expected_acceptance(error_of(no_nodes, trend)) if simplest else 0.0
-    if accepted >= 0.98:
-        return no_nodes, trend
-    if trend == "auto" and accepted < 0.9:
-        ways += [(draw, "linear") for draw in draws]
-    errors = np.array([error_of(*way) for way in ways])
-    handicaps = np.where(np.arange(len(ways)) < len(draws), 1.0, 2.0)
-    best = int(np.argmin(handicaps * errors))
-    if simplest and expected_acceptance(float(errors[best])) < accepted + 0.02:
-        return no_nodes, trend
-    return ways[best]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -169,12 +131,6 @@ class NetworkLearner(KeepingLearner):
         return cls(dim=problem.dim, seed=int(rng.integers(2**53)), problem=problem, **settings)
 
     @property
-    def convex(self) -> bool:
-        """Whether every network fitted is a positive definite quadratic, without any node."""
-        bowl = self.draws == (no_nodes,) and self.training.trend_to_try in ("quadratic", "laplace")
-        return bowl and self.energy is None
-
-    @property
     def needs(self) -> frozenset[str]:
         """Values, or outputs; and their derivatives where it trains on nothing else."""
         needed = {"value"} if self.energy is None else {"value", "outputs"}
@@ -196,7 +152,8 @@ class NetworkLearner(KeepingLearner):
         """What a fitted network, or an emulator of a forward map, can do."""
         if self.energy is not None:
             return emulator_capabilities(self.energy)
-        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
+        bowl = self.draws == (no_nodes,) and self.training.trend_to_try in ("quadratic", "laplace")
+        own = CAPABILITIES | NORMAL if bowl else CAPABILITIES
         return own if self.most is None else own & self.most
 
     def fit(self) -> FittedNetwork | FittedEmulator:
@@ -205,86 +162,103 @@ class NetworkLearner(KeepingLearner):
         SurrogateFitError is raised if there are too few points with a finite value, or they cannot
         be fitted; so it is by all methods that fit.
         """
-        if self.energy is None:
-            return self.make_fit(keeps_idle=False)[1]
-        rows = self.rows()
-        whitening = self.training.whitening(rows)
-        training, nodes, held = self._prepare(rows, whitening, None)
-        return training.fit_outputs(self.energy, nodes, whitening, rows, held)
+        return self.make_fit()[1]
 
-    def make_fit(self, *, keeps_idle: bool) -> tuple[OnlineFit, FittedNetwork]:
-        """Return a fit in the same frame that has not seen any row yet, and the network of U.
+    def make_fit(self, *, keeps_idle: bool = False) -> Fit:
+        """Return the fit with its frame.
 
         Nodes that are not worth their time, which ``fit`` leaves out, stay if ``keeps_idle``.
         """
-        assert self.energy is None
         rows, known, expected = self.rows(), None, None
         whitening = self.training.whitening(rows)
         if self.known is not None:
             known, expected = self.known(whitening)
             rows = rows if known is None else rows.less(known)
-        training, nodes, held = self._prepare(rows, whitening, expected)
-        frame, network = training.fit(
-            nodes, whitening, rows, held, expected=expected, keeps_idle=keeps_idle
-        )
+        held = self.training.choose_held_out(rows, np.random.default_rng([self.seed, 1]))
+
+        def fit(
+            draw: Draw, trend: Trend, some: TrainingRows, held: BoolArray | None, size: int = 0
+        ) -> Fit:
+            training = attrs.evolve(self.training, trend=trend)
+            nodes = draw(whitening.apply(some.positions), size, np.random.default_rng(self.seed))
+            return training.fit(nodes, whitening, some, held, energy=self.energy, expected=expected)
+
+        frame, found = self._fit_best(fit, rows, held, keeps_idle)
+        if isinstance(found, FittedEmulator):
+            return frame, found
         bordered = self.problem.is_density and self.training.whiten and self.known is None
         border = Border.about(whitening, rows) if bordered else None
-        network = attrs.evolve(
-            network, convex=self.convex, border=border, known=known, most=self.most
-        )
-        frame = attrs.evolve(frame, border=border)
-        return OnlineFit(training=training, frame=frame, first=network.quality), network
+        found = attrs.evolve(found, capabilities=self.provides, border=border, known=known)
+        return attrs.evolve(frame, border=border), found
 
     def posterior(self) -> OnlineFit:
         """Return the fit that knows how unsure the weights of a network of all U are."""
-        fit, _ = self.make_fit(keeps_idle=False)
+        fit = OnlineFit(training=self.training, frame=self.make_fit()[0])
         fit.absorb(self.rows())
         return fit
 
-    def _prepare(
-        self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
-    ) -> tuple[Training, Nodes, BoolArray | None]:
-        """Return how to fit, the nodes, and which rows are held out."""
-        draw, trend = self._choose(rows, whitening, expected)
-        whitened = whitening.apply(rows.positions)
-        nodes = draw(whitened, self._size(rows), np.random.default_rng(self.seed))
-        held = self.training.choose_held_out(rows, np.random.default_rng([self.seed, 1]))
-        return attrs.evolve(self.training, trend=trend), nodes, held
+    def _fit_best(
+        self, fit: Callable[..., Fit], rows: TrainingRows, held: BoolArray | None, keeps_idle: bool
+    ) -> Fit:
+        """Return the fit with the nodes and the trend that suit the rows.
+
+        Where the ridge is left to the data, so are the nodes: unless they raise the acceptance that
+        is to be expected by a fiftieth, the network is the trend alone, many times cheaper.
+        """
+        trend, size = self.training.trend_to_try, self._size(rows)
+        if self.draws == (no_nodes,):
+            return fit(no_nodes, trend, rows, held)
+        alone: Fit | None = None
+        # weighted draws of a map are worth every node
+        spares = not (keeps_idle or (self.energy is not None and self.problem.is_weighed))
+        if self.training.ridge is None and spares:
+            with contextlib.suppress(SurrogateFitError):
+                alone = fit(no_nodes, trend, rows, held)
+        accepted = 0.0 if alone is None else self._acceptance(alone, rows)
+        if alone is not None and accepted >= 0.98:
+            return alone
+        draw, trend = self._choose(fit, rows, trend, trend == "auto" and accepted < 0.9)
+        made = fit(draw, trend, rows, held, size)
+        if alone is None:
+            return made
+        judged = [each.quality.acceptance for _, each in (alone, made) if each.quality]
+        # noise that many nodes follow between few values shows at the rows held out
+        explodes = len(judged) == 2 and judged[1] < judged[0] - 0.1
+        return alone if explodes or self._acceptance(made, rows) < accepted + 0.02 else made
 
     def _choose(
-        self, rows: TrainingRows, whitening: Whitening, expected: FloatArray | None
+        self, fit: Callable[..., Fit], rows: TrainingRows, trend: Trend, tries_linear: bool
     ) -> tuple[Draw, Trend]:
-        """Return how nodes are drawn, and the trend, by small networks of each kind."""
-        trend, free = (
-            self.training.trend_to_try,
-            (self.n_nodes, self.training.ridge) == (None, None),
-        )
-        simplest = self.energy is not None and free and not self.problem.is_weighed
-        if len(self.draws) == 1 and trend != "auto" and not simplest:
-            return self.draws[0], trend
-        size = min(self._size(rows), N_NODES)
+        """Return how to draw nodes and the trend under them, by the errors of small networks."""
+        ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in self.draws]
+        if tries_linear:
+            ways += [(draw, "linear") for draw in self.draws]
+        if len(ways) == 1:
+            return ways[0]
         # a random part of the rows where they make very many equations
-        share = 10_000 / (len(rows) + self.dim * int(self._with_derivatives(rows).sum()))
+        share = 10_000 / (len(rows) + self.dim * int(rows.with_slopes.sum()))
         if share < 1.0:
             order = np.random.default_rng([self.seed, 2]).permutation(len(rows))
-            chosen = np.zeros(len(rows), dtype=bool)
-            chosen[order[: max(2, int(share * len(rows)))]] = True
-            rows = rows.take(chosen)
-        whitened = whitening.apply(rows.positions)
+            rows = rows.take(order < max(2, int(share * len(rows))))
+        errors = np.full(len(ways), np.inf)
+        for i, way in enumerate(ways):
+            with contextlib.suppress(SurrogateFitError):
+                errors[i] = fit(*way, rows, None, min(self._size(rows), 300))[1].gcv_error
+        # Paths run off where a trend does not grow in every direction: a linear one must be twice
+        # as good.
+        errors[len(self.draws) :] *= 2.0
+        return ways[int(np.argmin(errors))]
 
-        def error(draw: Draw, trend: Trend) -> float:
-            nodes = draw(whitened, size, np.random.default_rng(self.seed))
-            training = attrs.evolve(self.training, trend=trend)
-            if self.energy is not None:
-                return training.expected_variance(self.energy, nodes, whitening, rows)
-            return training.fit(nodes, whitening, rows, expected=expected)[1].gcv_error
-
-        return choose(self.draws, trend, error, simplest=simplest)
+    def _acceptance(self, fit: Fit, rows: TrainingRows) -> float:
+        # In whitened coordinates the squared error of a gradient bounds the variance of that of the
+        # value (the inequality of Poincare for a normal density).
+        by_gradients = self.training.uses_gradients and rows.with_slopes.any()
+        return expected_acceptance(fit[1].gcv_error * (self.dim if by_gradients else 1))
 
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:
             return self.n_nodes
-        n_derivatives = int(self._with_derivatives(rows).sum())
+        n_derivatives = int(rows.with_slopes.sum())
         size = default_size(self.dim, len(rows), n_derivatives)
         if self.problem.is_weighed and self.energy is not None and n_derivatives:
             size = fine_size(len(rows) + self.dim * n_derivatives)
@@ -311,9 +285,6 @@ class NetworkLearner(KeepingLearner):
             return made
         return np.where(np.isfinite(evaluations.gradients), evaluations.gradients, made)
 
-    def _with_derivatives(self, rows: TrainingRows) -> BoolArray:
-        return rows.with_gradient if self.energy is None else rows.with_jacobian
-
     def rows(self) -> TrainingRows:
         """Return what a fit would learn from."""
         observed = self.join_observed()
@@ -322,9 +293,9 @@ class NetworkLearner(KeepingLearner):
                 "a network that learns the outputs of a forward map got no evaluations with "
                 "outputs; pass such, or learn the potential: learns='potential'"
             )
-        rows = TrainingRows.of(observed, self.training.tail, needs_outputs=self.energy is not None)
+        rows = TrainingRows.of(observed, self.training.tail, of_outputs=self.energy is not None)
         # two points are enough where each comes with its gradient
-        least = 2 if np.count_nonzero(self._with_derivatives(rows)) >= 2 else least_points(self.dim)
+        least = 2 if np.count_nonzero(rows.with_slopes) >= 2 else least_points(self.dim)
         if len(rows) < least:
             raise SurrogateFitError(
                 f"a network in {self.dim} dimensions needs at least {least} distinct points of "
@@ -414,7 +385,8 @@ class OnlineLearner:
         if not self._settles(rows):
             self._n_fitted, self._last = n, self._refit(observed)
             return self._last
-        online, _ = self.refits.make_fit(keeps_idle=True)
+        frame, first = self.refits.make_fit(keeps_idle=True)
+        online = OnlineFit(training=self.refits.training, frame=frame, first=first.quality)
         online.absorb(rows)
         # What the engine makes of the first rows, so that the next fit is the same to the last bit.
         network = online.network()
@@ -471,5 +443,5 @@ def _with_activation(online: OnlineFit | None, activation: Any) -> OnlineFit | N
         return None
     nodes = attrs.evolve(online.frame.basis.nodes, activation=activation)
     basis = attrs.evolve(online.frame.basis, nodes=nodes)
-    frame: Frame = attrs.evolve(online.frame, basis=basis)
+    frame = attrs.evolve(online.frame, basis=basis)
     return copy.deepcopy(attrs.evolve(online, frame=frame))

@@ -16,7 +16,7 @@ import numpy as np
 from surrokit.errors import ShapeError
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
-from surrokit_networks.nodes import CACHED, Nodes, row_blocks
+from surrokit_networks.nodes import Nodes, row_blocks
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -30,10 +30,9 @@ class Polynomial:
     constant: FloatArray
     linear: FloatArray
     matrices: FloatArray | None
-    _columns: FloatArray | None = attrs.field(init=False, repr=False)
 
-    @_columns.default
-    def _matrices_by_column(self) -> FloatArray | None:
+    @cached_property
+    def _columns(self) -> FloatArray | None:
         # P_m as [b, (a, m)]: P z for all outputs is then one product.
         if self.matrices is None:
             return None
@@ -44,8 +43,7 @@ class Polynomial:
         value: FloatArray = z @ self.linear
         if self._columns is not None:
             products = (z @ self._columns).reshape(len(z), *self.linear.shape)
-            products *= 0.5
-            value += np.einsum("nd,ndm->nm", z, products)
+            value += 0.5 * np.einsum("nd,ndm->nm", z, products)
         value += self.constant
         return value
 
@@ -54,23 +52,6 @@ class Polynomial:
         if self._columns is None:
             return np.repeat(self.linear[None], len(z), axis=0)
         return np.asarray((z @ self._columns).reshape(len(z), *self.linear.shape) + self.linear)
-
-    def pull_back(self, z: FloatArray, by_outputs: FloatArray) -> FloatArray:
-        """Return sum_m b_m (l_m + P_m z), shape (n, dim), for b in ``by_outputs (n, m)``."""
-        gradient: FloatArray = by_outputs @ self.linear.T
-        if len(self.constant) == 1:
-            gradient += self.hessian_product(by_outputs[:, :, None] * z[:, None, :])
-        elif self.matrices is not None:  # fewer numbers than with all outputs
-            sums = by_outputs @ self.matrices.reshape(len(self.matrices), -1)
-            gradient += np.einsum("nij,nj->ni", sums.reshape(len(z), *self.matrices.shape[1:]), z)
-        return gradient
-
-    def hessian_product(self, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi P_m,ik, shape (n, dim), for W (n, m, dim)."""
-        n, _, dim = weights.shape
-        if self.matrices is None:
-            return np.zeros((n, dim))
-        return np.asarray(weights.reshape(n, -1) @ self.matrices.reshape(-1, dim))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -111,6 +92,10 @@ class Network:
         """Squares of the directions of additive nodes in raw coordinates, shape (s, dim)."""
         return np.square(self.nodes.vectors @ self.whitening.inverse)
 
+    def at(self, positions: FloatArray) -> NetworkAt:
+        """Return the outputs and their derivatives at positions of shape (n, dim)."""
+        return NetworkAt(self, self.whitening.apply(positions))
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
         z = self.whitening.apply(positions)
@@ -119,14 +104,10 @@ class Network:
             outputs[rows] += self.nodes.features(z[rows]) @ self.weights
         return outputs
 
-    def at(self, positions: FloatArray) -> NetworkAt:
-        """Return the outputs and their derivatives at positions of shape (n, dim)."""
-        return NetworkAt(self, self.whitening.apply(positions))
-
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a single output, shape (n,), and its gradient, shape (n, dim)."""
         z = self.whitening.apply(positions)
-        values, gradients = self.trend.value(z)[:, 0], self._slope_of_trend(z)
+        values, gradients = self.trend.value(z)[:, 0], self.trend.slopes(z)[:, :, 0]
         for rows in self.cached_blocks(len(z)):
             features, slopes = self.nodes.features_and_slopes(z[rows])
             values[rows] += features @ self.weights[:, 0]
@@ -136,7 +117,7 @@ class Network:
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of a single output alone, shape (n, dim): equation (12)."""
         z = self.whitening.apply(positions)
-        gradients = self._slope_of_trend(z)
+        gradients = self.trend.slopes(z)[:, :, 0]
         for rows in self.cached_blocks(len(z)):
             slopes = self.nodes.activation.first(self.nodes.arguments(z[rows]))
             gradients[rows] += self.nodes.lower(z[rows], slopes @ self._weighted)
@@ -144,10 +125,9 @@ class Network:
 
     def cached_blocks(self, n: int) -> Iterator[slice]:
         """Yield slices of rows so few that arrays with a number for each node stay in the cache."""
-        return row_blocks(n, len(self.nodes), CACHED)
-
-    def _slope_of_trend(self, z: FloatArray) -> FloatArray:
-        return self.trend.pull_back(z, np.ones((len(z), 1)))
+        # 128 kB. Measured: in larger arrays, which the system maps anew each time, the value and
+        # gradient of a thousand nodes at 32 positions took two and a half times as long.
+        return row_blocks(n, len(self.nodes), 16_384)
 
 
 class NetworkAt:
@@ -158,7 +138,10 @@ class NetworkAt:
     """
 
     def __init__(self, network: Network, z: FloatArray) -> None:
-        self.network, self.z = network, z
+        self.network, self.nodes, self.z = network, network.nodes, z
+        self._weights = network.weights[:, 0]
+        # d^2 Z / dz^2 times the weight, for curved nodes
+        self._bends = self._weights * self.nodes.vectors[:, -1] if self.nodes.curved else None
 
     @property
     def outputs(self) -> FloatArray:
@@ -167,34 +150,27 @@ class NetworkAt:
 
     def pull_back(self, by_outputs: FloatArray) -> FloatArray:
         """Return J^T b for each row b of ``by_outputs (n, m)``, shape (n, dim)."""
-        gradient = self.network.trend.pull_back(self.z, by_outputs)
-        gradient += self._combine(by_outputs @ self.network.weights.T * self._slopes)
+        gradient = np.einsum("ndm,nm->nd", self.network.trend.slopes(self.z), by_outputs)
+        factors = by_outputs @ self.network.weights.T * self._slopes
+        gradient += self.nodes.lower(self.z, factors @ self.nodes.vectors)
         return self.network.whitening.pull(gradient)
 
     def jacobian(self) -> FloatArray:
         """Return J, shape (n, m, dim)."""
-        gradients = self.network.trend.slopes(self.z)
-        nodes, weights, m = self.network.nodes, self.network.weights, gradients.shape[2]
+        gradients, nodes = self.network.trend.slopes(self.z), self.nodes
         size, lifted = nodes.vectors.shape
         for rows in row_blocks(len(gradients), nodes.vectors.size):
             by_nodes = self._slopes[rows, None, :] * nodes.vectors.T
             # One product of many rows takes two thirds of the time of one for each n.
-            sums = (by_nodes.reshape(-1, size) @ weights).reshape(-1, lifted, m)
-            gradients[rows] += nodes.lower(self.z[rows], sums)
+            sums = by_nodes.reshape(-1, size) @ self.network.weights
+            gradients[rows] += nodes.lower(
+                self.z[rows], sums.reshape(-1, lifted, gradients.shape[2])
+            )
         return np.asarray(gradients.transpose(0, 2, 1) @ self.network.whitening.inverse)
-
-    def hessian_product(self, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        inside, nodes, weights = self._inside(vectors), self.network.nodes, self._weights
-        product = self.network.trend.hessian_product(inside[:, None, :])
-        if nodes.curved:
-            product += (self._slopes @ (weights * nodes.vectors[:, -1]))[:, None] * inside
-        product += self._combine(self._second * weights * self._along(inside))
-        return self.network.whitening.pull(product)
 
     def hessian(self) -> FloatArray:
         """Return G, shape (n, dim, dim)."""
-        nodes, z, dim = self.network.nodes, self.z, self.network.dim
+        nodes, z, inverse = self.nodes, self.z, self.network.whitening.inverse
         vectors = nodes.vectors.T
         matrix = np.zeros((len(z), len(vectors), len(vectors)))
         factors = self._second * self._weights
@@ -202,19 +178,25 @@ class NetworkAt:
             np.matmul(factors[rows, None, :] * vectors, vectors.T, out=matrix[rows])
         half = nodes.lower(z, matrix).transpose(0, 2, 1)
         matrix = nodes.lower(z, half).transpose(0, 2, 1)
-        if nodes.curved:
-            level = self._slopes @ (self._weights * nodes.vectors[:, -1])
-            matrix = matrix + level[:, None, None] * np.eye(dim)
+        if self._bends is not None:
+            matrix = matrix + (self._slopes @ self._bends)[:, None, None] * np.eye(z.shape[1])
         if self.network.trend.matrices is not None:
             matrix = matrix + self.network.trend.matrices[0]
-        inverse = self.network.whitening.inverse
         return np.asarray(inverse.T @ matrix @ inverse)
 
-    def trace_gradient(
-        self, matrices: FloatArray, rows: IntArray | slice = slice(None)
-    ) -> FloatArray:
+    def hessian_product(self, vectors: FloatArray) -> FloatArray:
+        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
+        u, nodes, matrices = self._inside(vectors), self.nodes, self.network.trend.matrices
+        product = np.zeros_like(u) if matrices is None else u @ matrices[0]
+        if self._bends is not None:
+            product += (self._slopes @ self._bends)[:, None] * u
+        along = nodes.lift_vectors(self.z, u) @ nodes.vectors.T
+        product += nodes.lower(self.z, (self._second * self._weights * along) @ nodes.vectors)
+        return self.network.whitening.pull(product)
+
+    def trace_gradient(self, matrices: FloatArray, rows: IntArray) -> FloatArray:
         """Return tr(A d_k G) at some rows, shape (k, dim), with A in ``matrices (k, dim, dim)``."""
-        nodes, z, inverse = self.network.nodes, self.z[rows], self.network.whitening.inverse
+        nodes, z, inverse = self.nodes, self.z[rows], self.network.whitening.inverse
         inside = inverse @ matrices @ inverse.T
         half = nodes.lift_vectors(z, inside).transpose(0, 2, 1)
         lifted = nodes.lift_vectors(z, half).transpose(0, 2, 1)
@@ -226,12 +208,10 @@ class NetworkAt:
         trace = np.einsum("nkk->n", inside)
         return self._contract(forms, trace, lambda g: np.einsum("nij,nj->ni", inside, g), rows)
 
-    def form_gradient(
-        self, vectors: FloatArray, rows: IntArray | slice = slice(None)
-    ) -> FloatArray:
+    def form_gradient(self, vectors: FloatArray, rows: IntArray) -> FloatArray:
         """Return u^T d_k G u at some rows, shape (k, dim): the trace above with A = u u^T."""
-        u = self._inside(vectors)
-        forms = np.square(self._along(u, rows))
+        u, nodes = self._inside(vectors), self.nodes
+        forms = np.square(nodes.lift_vectors(self.z[rows], u) @ nodes.vectors.T)
         square = np.einsum("nd,nd->n", u, u)
         return self._contract(
             forms, square, lambda g: np.einsum("nd,nd->n", u, g)[:, None] * u, rows
@@ -240,7 +220,7 @@ class NetworkAt:
     def diagonal(self) -> FloatArray:
         """Return the diagonal of G, shape (n, dim)."""
         network, inverse = self.network, self.network.whitening.inverse
-        if network.nodes.curved:
+        if self._bends is not None:
             return np.asarray(np.einsum("nkk->nk", self.hessian()).copy())
         diagonal: FloatArray = (self._second * self._weights) @ network.raw_squares
         if network.trend.matrices is not None:
@@ -249,28 +229,30 @@ class NetworkAt:
 
     def diagonal_gradient(self, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, shape (n, dim): the trace above with A = diag(c)."""
-        if self.network.nodes.curved:
-            return self.trace_gradient(weights[:, :, None] * np.eye(self.network.dim))
+        if self._bends is not None:
+            return self.trace_gradient(
+                weights[:, :, None] * np.eye(self.network.dim), np.arange(len(self.z))
+            )
         forms = (weights @ self.network.raw_squares.T) * self._third
-        return self.network.whitening.pull(forms @ self.network.nodes.vectors)
+        return self.network.whitening.pull(forms @ self.nodes.vectors)
 
     def _contract(
         self,
         forms: FloatArray,
         trace: FloatArray,
         apply: Callable[[FloatArray], FloatArray],
-        rows: IntArray | slice,
+        rows: IntArray,
     ) -> FloatArray:
         """Return tr(A d_k G) from g^T A g (k, s), tr A (k,) and the map from g to A g.
 
         Node i adds v_i (phi''' (g^T A g) g_k + phi'' p (2 (A g)_k + tr(A) g_k)), with p the last
         number of p_i where nodes are curved.
         """
-        nodes, z = self.network.nodes, self.z[rows]
+        nodes, z = self.nodes, self.z[rows]
         forms = forms * self._third[rows]
-        if not nodes.curved:
+        if self._bends is None:
             return self.network.whitening.pull(forms @ nodes.vectors)
-        bent = self._second[rows] * (self._weights * nodes.vectors[:, -1])
+        bent = self._second[rows] * self._bends
         forms += bent * trace[:, None]
         turned = 2.0 * apply(nodes.lower(z, bent @ nodes.vectors))
         return self.network.whitening.pull(nodes.lower(z, forms @ nodes.vectors) + turned)
@@ -279,22 +261,12 @@ class NetworkAt:
         """Return directions in whitened coordinates."""
         return np.asarray(vectors @ self.network.whitening.inverse.T)
 
-    def _along(self, inside: FloatArray, rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Return g_i . u, shape (k, s), at some rows."""
-        nodes = self.network.nodes
-        return np.asarray(nodes.lift_vectors(self.z[rows], inside) @ nodes.vectors.T)
-
-    def _combine(self, factors: FloatArray) -> FloatArray:
-        """Return sum_i f_i g_i, shape (n, dim), for f (n, s)."""
-        nodes = self.network.nodes
-        return nodes.lower(self.z, factors @ nodes.vectors)
-
     @cached_property
     def _first_order(self) -> tuple[FloatArray, FloatArray]:
         network, z = self.network, self.z
-        outputs, slopes = network.trend.value(z), np.empty((len(z), len(network.nodes)))
+        outputs, slopes = network.trend.value(z), np.empty((len(z), len(self.nodes)))
         for rows in network.cached_blocks(len(z)):
-            features, slopes[rows] = network.nodes.features_and_slopes(z[rows])
+            features, slopes[rows] = self.nodes.features_and_slopes(z[rows])
             outputs[rows] += features @ network.weights
         return outputs, slopes
 
@@ -303,22 +275,12 @@ class NetworkAt:
         """phi'_i, shape (n, s)."""
         return self._first_order[1]
 
-    @property
-    def _weights(self) -> FloatArray:
-        """v_i of a single output, shape (s,)."""
-        return self.network.weights[:, 0]
-
-    @cached_property
-    def _arguments(self) -> FloatArray:
-        return self.network.nodes.arguments(self.z)
-
     @cached_property
     def _second(self) -> FloatArray:
         """phi''_i, shape (n, s)."""
-        return self.network.nodes.activation.second(self._arguments)
+        return self.nodes.activation.second(self.nodes.arguments(self.z))
 
     @cached_property
     def _third(self) -> FloatArray:
         """v_i phi'''_i of a single output, shape (n, s)."""
-        third = self.network.nodes.activation.third(self._arguments)
-        return np.asarray(third * self._weights)
+        return np.asarray(self.nodes.activation.third(self.nodes.arguments(self.z)) * self._weights)

@@ -1,4 +1,4 @@
-"""Nodes of a random network: additive and radial ones in one form.
+"""Nodes of a random network: additive and radial ones in one form, and how they are drawn.
 
 Section 3.1 of the paper has two kinds: additive, a(w . z + d), and radial,
 exp(-|z - c|^2 / (2 l^2)). Both are a function of one number that is linear in *lifted* positions Z,
@@ -14,14 +14,17 @@ identity in the last coordinate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
+from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
-from surrokit_networks.activations import EXPONENTIAL, Activation
+
+Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
+"""A function of each element of an array; the result has the array's shape."""
 
 Draws: TypeAlias = Literal["gaussian", "orthogonal"]
 """How rows are drawn: independently, or in blocks at right angles (Yu, Suresh, Choromanski,
@@ -30,10 +33,151 @@ Holtmann-Rice, Kumar 2016, arXiv:1610.09072)."""
 SCRATCH = 2_000_000
 """Numbers of scratch that a block of rows may take."""
 
-CACHED = 16_384
-"""Numbers of scratch that a block of elementwise work may take: 128 kB stay in the cache, and the
-allocator reuses them. Measured: in larger arrays, which the system maps anew each time, the value
-and gradient of a thousand nodes at 32 positions took two and a half times as long."""
+
+@attrs.frozen(kw_only=True)
+class Activation:
+    """A function of one number with its first three derivatives, elementwise on arrays.
+
+    Parameters
+    ----------
+    value, first, second, third
+        The function and its derivatives; they leave their argument as it is.
+    both : callable, optional
+        Value and first derivative at once, as new arrays; may overwrite its argument.
+
+    Examples
+    --------
+    >>> sine = Activation(
+    ...     name="sine",
+    ...     value=np.sin,
+    ...     first=np.cos,
+    ...     second=lambda x: -np.sin(x),
+    ...     third=lambda x: -np.cos(x),
+    ... )
+    """
+
+    name: str
+    value: Elementwise
+    first: Elementwise
+    second: Elementwise
+    third: Elementwise
+    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def find_activation(activation: str | Activation) -> Activation:
+    """Return the built-in activation of that name, or the activation itself.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none of that name.
+    """
+    if isinstance(activation, Activation):
+        return activation
+    if activation not in BUILT_IN:
+        raise ConfigurationError(
+            f"activation must be one of {', '.join(BUILT_IN)}, or an Activation, "
+            f"got {activation!r}; make an Activation of a function and its three derivatives"
+        )
+    return BUILT_IN[activation]
+
+
+# Named functions, not lambdas, so that networks can be pickled.
+
+
+def _softplus(x: FloatArray) -> FloatArray:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _softplus_first(x: FloatArray) -> FloatArray:
+    slope = np.tanh(0.5 * x)
+    slope *= 0.5
+    slope += 0.5
+    return slope
+
+
+def _softplus_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    # With h = x/2: h + |h| + log 2 - log(1 + |tanh h|). One tanh serves value and slope, and
+    # nothing can overflow.
+    x *= 0.5
+    slope = np.tanh(x)
+    value = np.abs(slope)
+    np.log1p(value, out=value)
+    np.subtract(np.log(2.0), value, out=value)
+    value += x
+    value += np.abs(x, out=x)
+    slope *= 0.5
+    slope += 0.5
+    return value, slope
+
+
+def _softplus_second(x: FloatArray) -> FloatArray:
+    # From exp(-|x|), so that it stays accurate where it is tiny.
+    tail = np.exp(-np.abs(x))
+    return tail / (1.0 + tail) ** 2
+
+
+def _softplus_third(x: FloatArray) -> FloatArray:
+    tail = np.exp(-np.abs(x))
+    return np.copysign(tail * (1.0 - tail) / (1.0 + tail) ** 3, -x)
+
+
+def _cosine_first(x: FloatArray) -> FloatArray:
+    return -np.sin(x)
+
+
+def _cosine_second(x: FloatArray) -> FloatArray:
+    return -np.cos(x)
+
+
+def _exponential_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    value = np.exp(x, out=x)
+    return value, value.copy()
+
+
+def _half_square(x: FloatArray) -> FloatArray:
+    return 0.5 * x * x
+
+
+SOFTPLUS = Activation(
+    name="softplus",
+    value=_softplus,
+    first=_softplus_first,
+    second=_softplus_second,
+    third=_softplus_third,
+    both=_softplus_both,
+)
+"""log(1 + exp(x)), the activation of the paper's experiments."""
+
+COSINE = Activation(
+    name="cosine", value=np.cos, first=_cosine_first, second=_cosine_second, third=np.sin
+)
+"""Cosine: random Fourier features."""
+
+EXPONENTIAL = Activation(
+    name="exponential",
+    value=np.exp,
+    first=np.exp,
+    second=np.exp,
+    third=np.exp,
+    both=_exponential_both,
+)
+"""What radial nodes have; no setting names it."""
+
+BUILT_IN = {activation.name: activation for activation in (SOFTPLUS, COSINE)}
+"""Activations that settings may name."""
+
+# Columns of a trend are nodes, too: a constant, z_k, and squares of sums.
+ONE = Activation(
+    name="one", value=np.ones_like, first=np.zeros_like, second=np.zeros_like, third=np.zeros_like
+)
+IDENTITY = attrs.evolve(ONE, name="identity", value=np.positive, first=np.ones_like)
+SQUARE = attrs.evolve(
+    ONE, name="square", value=_half_square, first=np.positive, second=np.ones_like
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,6 +218,11 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return int(self.vectors.shape[1]) - self.curved
+
     def lift(self, z: FloatArray) -> FloatArray:
         """Return Z at whitened positions (n, dim)."""
         return np.column_stack([z, 0.5 * np.einsum("nd,nd->n", z, z)]) if self.curved else z
@@ -104,18 +253,19 @@ class Nodes:
 
     def features_and_slopes(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return phi(h) and phi'(h), each (n, s), for little more than one of them."""
-        return self.activation.value_and_first(self.arguments(z))
+        h, activation = self.arguments(z), self.activation
+        if activation.both is None:
+            return activation.value(h), activation.first(h)
+        return activation.both(h)
 
 
 def row_blocks(n_rows: int, scratch: int, most: int = SCRATCH) -> Iterator[slice]:
-    """Yield slices that cover rows in order, where each takes so many numbers of scratch.
+    """Yield slices that cover rows in order, where each row takes so many numbers of scratch.
 
     Where a row takes none, as without nodes, there is nothing to do, and no slice.
     """
-    if not scratch:
-        return
-    size = max(1, most // scratch)
-    for start in range(0, n_rows, size):
+    size = max(1, most // scratch) if scratch else n_rows
+    for start in range(0, n_rows if scratch else 0, size):
         yield slice(start, start + size)
 
 
@@ -129,29 +279,10 @@ def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> Floa
         return rng.standard_normal((n, dim))
     # Two Gaussian matrices a block, so that a block takes the same draws however many follow: one
     # for its directions, one for its lengths, which are distributed as those of Gaussian rows.
-    blocks = -(-n // dim)
-    shapes, lengths = np.moveaxis(rng.standard_normal((blocks, 2, dim, dim)), 1, 0)
+    shapes, lengths = np.moveaxis(rng.standard_normal((-(-n // dim), 2, dim, dim)), 1, 0)
     orthogonal, triangular = np.linalg.qr(shapes)
     # LAPACK chooses signs as it likes; with a positive diagonal the directions are uniform.
     signs = np.copysign(1.0, np.einsum("bkk->bk", triangular))
     rows = (orthogonal * signs[:, None, :]).transpose(0, 2, 1)
     rows = rows * np.linalg.norm(lengths, axis=2, keepdims=True)
     return np.asarray(rows.reshape(-1, dim)[:n])
-
-
-def data_rows(whitened: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Draw rows from training positions (N, dim), shape (n, dim), without repeating one.
-
-    Where more are asked for than there are, all of them are followed by draws from their density
-    as a kernel estimate has it: each a training position, taken in the same order, plus normal
-    noise of Scott's bandwidth, N^(-1/(dim + 4)) standard deviations of each coordinate.
-    """
-    count, dim = whitened.shape
-    order = rng.permutation(count)
-    rows = whitened[np.resize(order, n)]
-    if n > count:
-        spread = whitened.std(axis=0)
-        # a coordinate that never moved gets the scale that whitening would give it
-        bandwidth = np.where(spread > 0.0, spread, 1.0) * count ** (-1.0 / (dim + 4.0))
-        rows[count:] += bandwidth * rng.standard_normal((n - count, dim))
-    return rows

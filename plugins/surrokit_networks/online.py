@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.quality import FitQuality
 from surrokit.types import FloatArray
-from surrokit_networks.equations import Equations, join, normal_equations, write_out
-from surrokit_networks.frame import Frame
 from surrokit_networks.greville import Greville
-from surrokit_networks.least_squares import Projected, expected_error, triangle_of
-from surrokit_networks.network import Network
+from surrokit_networks.least_squares import (
+    Equations,
+    Spectrum,
+    expected_error,
+    normal_equations,
+    triangle_of,
+    write_out,
+)
 from surrokit_networks.potentials import FittedNetwork
-from surrokit_networks.training import Training
+from surrokit_networks.training import Frame, Training
 from surrokit_networks.training_rows import TrainingRows
 
 
@@ -31,7 +37,7 @@ class OnlineFit:
     ``judged (n, 3)`` are V - U, |L^T grad(V - U)|^2 and |L^T grad U|^2 of the last rows before they
     were learnt from, NaN where no gradient is known, and ``first`` is the error of the first fit,
     until enough rows were judged. The ridge was chosen from ``chosen_at`` equations. ``deployed
-    (1 + k,)`` has level and coefficients of the last network that was asked for.
+    (k,)`` has the coefficients of the last network that was asked for.
     """
 
     training: Training
@@ -46,24 +52,18 @@ class OnlineFit:
     deployed: FloatArray | None = None
     pending: list[Equations] = attrs.field(factory=list, repr=False)
 
-    @property
-    def _lead(self) -> int:
-        return int(self.training.level == "trained")
-
     def absorb(self, rows: TrainingRows) -> None:
         """Take in rows; SurrogateFitError is raised if they cannot be fitted."""
         if not len(rows):
             return
-        frame = self.frame
-        origin = float(frame.origin[0])
-        equations = frame.less(self.training.equations(rows, frame.whitening, origin))
+        equations = self.frame.less(self.frame.equations(rows, self.training))
         self.pending.append(equations)
         self.count += equations.count
         self.total_weight += equations.total_weight
         self.n_points += len(rows)
         self.chosen_at = self.chosen_at or self.count
-        if frame.border is not None:
-            self.frame = attrs.evolve(frame, border=frame.border.widen(rows))
+        if self.frame.border is not None:
+            self.frame = attrs.evolve(self.frame, border=self.frame.border.widen(rows))
         if self.engine is None or sum(map(len, self.pending)) >= 512:
             self.take_in()
 
@@ -71,28 +71,25 @@ class OnlineFit:
         """Take in what is pending; SurrogateFitError is raised if it cannot be fitted."""
         if not self.pending:
             return
-        equations, self.pending = join(self.pending), []
-        basis, ridge = self.frame.basis, self.frame.ridge
-        n_free = self._lead + len(basis.trend)
+        equations, self.pending = Equations.join(self.pending), []
+        basis, ridge, engine = self.frame.basis, self.frame.ridge, self.engine
+        how: dict[str, Any] = {"n_free": basis.n_free, "ridge": ridge}
         # Sums over gradients do without a factor of dim, but cost half the digits: first equations
         # are summed up where they are very many, and ridges chosen from sums bear it.
-        many = equations.n_rows * len(basis) ** 2 > 2e10
+        n = equations.n_rows
+        many = n * len(basis) ** 2 > 2e10 if engine is None else 3 * n > len(basis)
         try:
-            if self.engine is None and not (ridge > 0.0 and many):
-                triangle = triangle_of(write_out(basis, equations))
-                self.engine = Greville.of_rows(
-                    triangle[:, :-1], triangle[:, -1], n_free=n_free, ridge=ridge
-                )
-            elif self.engine is None:
+            if ridge > 0.0 and many:
+                sums = normal_equations(basis, equations)
                 self.engine = Greville.of_sums(
-                    normal_equations(basis, equations), n_free=n_free, ridge=ridge
+                    sums if engine is None else engine.sums + sums, **how
                 )
-            elif ridge > 0.0 and 3 * equations.n_rows > len(basis):
-                sums = self.engine.sums + normal_equations(basis, equations)
-                self.engine = Greville.of_sums(sums, n_free=n_free, ridge=ridge)
+            elif engine is None:
+                triangle = triangle_of(write_out(basis, equations))
+                self.engine = Greville.of_rows(triangle[:, :-1], triangle[:, -1], **how)
             else:
                 for rows in write_out(basis, equations):
-                    self.engine.update(rows[:, :-1], rows[:, -1])
+                    engine.update(rows[:, :-1], rows[:, -1])
         except np.linalg.LinAlgError as error:
             raise _unsolved(error) from error
 
@@ -105,7 +102,9 @@ class OnlineFit:
         rows = rows.take(rows.trust == 1.0)
         if not len(rows) or self.deployed is None:
             return
-        values, slopes = self._map(self.deployed).value_and_gradient(rows.positions)
+        values, slopes = self.frame.network(self.deployed[:, None]).value_and_gradient(
+            rows.positions
+        )
         lengths = (
             np.square(part @ self.frame.whitening.factor).sum(axis=1)
             for part in (slopes - rows.gradients, rows.gradients)
@@ -134,16 +133,14 @@ class OnlineFit:
         assert self.engine is not None
         if self.training.ridge is None and self.count >= 2.0 * self.chosen_at:
             self.choose_ridge()
-        if self.engine.unchecked:
-            self.engine.check()
         engine = self.engine
-        # a level that is not fitted comes first, too
-        found = np.concatenate([np.zeros(1 - self._lead), engine.solution])
-        if not np.isfinite(found).all():
+        if engine.unchecked:
+            engine.check()
+        if not np.isfinite(engine.solution).all():
             raise _unsolved("weights are not finite")
-        self.deployed = found
+        self.deployed = engine.solution
         return FittedNetwork(
-            network=self._map(found),
+            network=self.frame.network(self.deployed[:, None]),
             n_points=self.n_points,
             ridge=self.frame.ridge,
             degrees=engine.degrees,
@@ -166,13 +163,7 @@ class OnlineFit:
         assert self.engine is not None
         noise = self.engine.squared_error / max(self.total_weight - self.engine.degrees, 1.0)
         columns = self.frame.basis.features(self.frame.whitening.apply(positions))
-        columns = np.column_stack([np.ones((len(columns), self._lead)), columns])
         return np.asarray(noise * np.einsum("nk,nk->n", columns @ self.engine.theta, columns))
-
-    def _map(self, found: FloatArray) -> Network:
-        """Return the map with a level and coefficients (1 + k,)."""
-        parts = np.split(found[:, None], [1, 1 + len(self.frame.basis.trend)])
-        return self.frame.network(parts[0][0], *parts[1:])
 
     def choose_ridge(self) -> None:
         """Choose the ridge anew from the sums, by generalised cross-validation.
@@ -183,12 +174,10 @@ class OnlineFit:
         """
         assert self.engine is not None
         self.chosen_at = self.count
-        sums, lead, n_trend = self.engine.sums, self._lead, len(self.frame.basis.trend)
-        normal = attrs.evolve(sums, mass=float(sums.gram[0, 0]) if lead else 0.0)
+        sums, n_free = self.engine.sums, self.frame.basis.n_free
         try:
-            spectrum = Projected.of(normal, n_trend, bool(lead)).spectrum()
-            ridge = spectrum.cross_validated(self.count)
-            self.engine = Greville.of_sums(sums, n_free=lead + n_trend, ridge=ridge)
+            ridge = Spectrum.of_sums(sums, n_free, self.total_weight).cross_validated(self.count)
+            self.engine = Greville.of_sums(sums, n_free=n_free, ridge=ridge)
         except np.linalg.LinAlgError:
             return  # it stays what it was
         self.frame = attrs.evolve(self.frame, ridge=ridge)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 
 import attrs
@@ -41,7 +40,7 @@ _QUIET = np.errstate(all="ignore")
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class NetworkFit(ShownFit, ABC):
+class NetworkFit(ShownFit):
     """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
 
     Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
@@ -74,11 +73,6 @@ class NetworkFit(ShownFit, ABC):
         return len(self.network.nodes)
 
     @property
-    @abstractmethod
-    def capabilities(self) -> Capabilities:
-        """What it offers."""
-
-    @property
     def dim(self) -> int:
         """Numbers in a position."""
         return self.network.dim
@@ -91,6 +85,9 @@ class NetworkFit(ShownFit, ABC):
             f"gcv_error={self.gcv_error:.3g}, held_out_variance={held_out})"
         )
 
+    def _at(self, positions: FloatArray) -> NetworkAt:
+        return self.network.at(check_positions(positions, self.dim))
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FittedNetwork(NetworkFit):
@@ -98,39 +95,29 @@ class FittedNetwork(NetworkFit):
 
     Parameters
     ----------
-    convex
-        Whether it is known to be a trend of degree two alone, with a positive definite matrix.
+    capabilities
+        What it offers; ``gaussian`` if it is a trend of degree two alone, positive definite.
     border
         The region in which the nodes are used. Values and gradients beyond are the border's;
         second derivatives are everywhere those of the sum, which as a metric may be any.
     known
         A part of U that is added as it is: the network was fitted to the rest.
-    most
-        What it may offer at most, where parts of U may be known.
     """
 
-    convex: bool = False
+    capabilities: Capabilities = CAPABILITIES
     border: Border | None = None
     known: Potential | None = None
-    most: Capabilities | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Gradient, by itself as well, and the Hessian; of a convex trend also ``gaussian``."""
-        own = CAPABILITIES | NORMAL if self.convex else CAPABILITIES
-        return own if self.most is None else own & self.most
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Mean of the normal density that a convex trend is, shape (dim,)."""
+        """Mean of the normal density that a positive definite trend is, shape (dim,)."""
         slope = self.network.whitening.inverse.T @ self.network.trend.linear[:, 0]
         factor = self.factor
         return np.asarray(self.network.whitening.mean - factor @ (factor.T @ slope))
 
     @cached_property
     def factor(self) -> FloatArray:
-        """L, lower triangular of shape (dim, dim); L L^T is the covariance of a convex trend."""
-        assert self.convex
+        """L, lower triangular of shape (dim, dim); L L^T is its covariance."""
         # The matrix as R R^T with R upper triangular, its factor turned round; L = R^-T.
         matrix = self.hessian(np.zeros((1, self.dim)))[0]
         matrix = 0.5 * (matrix + matrix.T)
@@ -142,31 +129,25 @@ class FittedNetwork(NetworkFit):
         """Return V, shape (n,), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        if beyond is None:
-            return self._plus(self.network.value(q)[:, 0], "value", q)
-        return beyond.raise_values(self.network.value(beyond.pull_in(q))[:, 0])
+        if beyond is not None:
+            return beyond.raise_values(self.network.value(beyond.pulled)[:, 0])
+        return self._plus(self.network.value(q)[:, 0], "value", q)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        beyond = self._beyond(q)
-        if beyond is None:
-            return self._plus(self.network.gradient(q), "gradient", q)
-        if 4 * len(beyond.rows) > len(q):
+        if self._beyond(q) is not None:
             return self.value_and_gradient(q)[1]
-        # gradients alone take half of the time, and only few rows need values
-        pulled = beyond.pull_in(q)
-        values = self.network.value(pulled[beyond.rows])[:, 0]
-        return beyond.turn_gradients(values, self.network.gradient(pulled))
+        return self._plus(self.network.gradient(q), "gradient", q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         beyond = self._beyond(q)
-        inside = q if beyond is None else beyond.pull_in(q)
-        value, gradient = self.network.value_and_gradient(inside)
         if beyond is not None:
-            return beyond.raise_values(value), beyond.turn_gradients(value[beyond.rows], gradient)
+            value, gradient = self.network.value_and_gradient(beyond.pulled)
+            return beyond.raise_values(value), beyond.turn_gradients(value, gradient)
+        value, gradient = self.network.value_and_gradient(q)
         if self.known is None:
             return value, gradient
         known, slope = with_gradient(self.known).value_and_gradient(q)
@@ -192,13 +173,15 @@ class FittedNetwork(NetworkFit):
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
-        own = self._at(positions).trace_gradient(check_matrices(matrices, positions))
-        return self._plus(own, "hessian_trace_gradient", positions, matrices)
+        return self.hessian_traces_at(positions)(
+            check_matrices(matrices, positions), np.arange(len(positions))
+        )
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, shape (n, dim), G the Hessian and u of shape (n, dim)."""
-        own = self._at(positions).form_gradient(check_vectors(vectors, positions))
-        return self._plus(own, "hessian_form_gradient", positions, vectors)
+        return self.hessian_forms_at(positions)(
+            check_vectors(vectors, positions), np.arange(len(positions))
+        )
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
@@ -217,9 +200,6 @@ class FittedNetwork(NetworkFit):
         is_beyond = np.zeros(len(q), dtype=bool)
         is_beyond[[] if beyond is None else beyond.rows] = True
         return is_beyond
-
-    def _at(self, positions: FloatArray) -> NetworkAt:
-        return self.network.at(check_positions(positions, self.dim))
 
     def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
         """Add what a method of the known part returns."""
@@ -257,21 +237,19 @@ class FittedEmulator(NetworkFit):
     @_QUIET
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        return _without_nan(self.energy.value(self.network.value(q), q))
+        return _without_nan(self.energy.value(self.forward(positions), positions))
 
     @_QUIET
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient J^T dV/df + dV/dq, (n, dim), without J."""
-        at, q = self._at(positions)
-        value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, q)
+        at = self._at(positions)
+        value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, positions)
         return _without_nan(value), at.pull_back(by_outputs) + by_positions
 
     @_QUIET
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix, shape (n, dim, dim)."""
-        at, q = self._at(positions)
-        return gauss_newton(self.energy, at.outputs, at.jacobian(), q)
+        return gauss_newton(self.energy, *self.forward_and_jacobian(positions), positions)
 
     @_QUIET
     def forward(self, positions: FloatArray) -> FloatArray:
@@ -281,12 +259,8 @@ class FittedEmulator(NetworkFit):
     @_QUIET
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
-        at, _ = self._at(positions)
+        at = self._at(positions)
         return at.outputs, at.jacobian()
-
-    def _at(self, positions: FloatArray) -> tuple[NetworkAt, FloatArray]:
-        q = check_positions(positions, self.dim)
-        return self.network.at(q), q
 
 
 def _without_nan(values: FloatArray) -> FloatArray:

@@ -12,16 +12,14 @@ from surrokit.arguments import (
     one_of,
     optional_positive,
     optional_positive_integer,
-    positive,
     spread,
 )
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import FloatArray
-from surrokit_networks.activations import Activation, find_activation
 from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
-from surrokit_networks.nodes import Draws, Nodes, data_rows, normal_rows
+from surrokit_networks.nodes import Activation, Draws, Nodes, find_activation, normal_rows
 from surrokit_networks.training import Training, Updates
 
 _SOFTPLUS: Any = "softplus"  # as users name it; the field holds the activation
@@ -43,12 +41,10 @@ class Additive(ShownSurrogate):
         s; None to choose from the dimension and the number of equations.
     activation
         ``"softplus"``, ``"cosine"`` or an
-        :class:`~surrokit_networks.activations.Activation`.
+        :class:`~surrokit_networks.nodes.Activation`.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
         1 or 2: smooth potentials want the least, sharp ones the others.
-    bias_scale
-        Biases are b ~ N(0, bias_scale^2).
     draws
         How directions are drawn. Measured in 25 dimensions without a quadratic trend: at right
         angles 100 do what 300 independent ones do; in two dimensions neither is better.
@@ -59,7 +55,6 @@ class Additive(ShownSurrogate):
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
     activation: Activation = attrs.field(default=_SOFTPLUS, converter=find_activation)
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
-    bias_scale: float = attrs.field(default=1.0, validator=positive)
     draws: Draws = attrs.field(default="orthogonal", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(
         factory=Training, metadata=spread(without=("least_curvature",))
@@ -103,7 +98,7 @@ class Additive(ShownSurrogate):
         return Nodes.additive(
             directions=normal_rows(self.draws, size, dim, directions)
             * (weight_scale / np.sqrt(dim)),
-            biases=biases.standard_normal(size) * self.bias_scale,
+            biases=biases.standard_normal(size),
             activation=self.activation,
         )
 
@@ -120,26 +115,21 @@ class Rbf(ShownSurrogate):
     ----------
     n_nodes : int, optional
         s; None to choose from the dimension and the number of points.
-    centre_scale
-        Centres are c ~ N(0, centre_scale^2 I).
     widths
         ``"dimension"``: l^2 = width_scale * dim for every node; ``"chi-square"``: l^2 =
         width_scale / chi2(1), drawn for each node.
     width_scale : float, optional
         See ``widths``; None to choose 1, 4 or 16, or for ``"chi-square"`` 1.
     draws
-        How centres are drawn; ``"data"`` takes training points.
+        How centres are drawn.
     training
         Trend, ridge and all else that both kinds of network share.
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    centre_scale: float = attrs.field(default=1.0, validator=positive)
     widths: Widths = attrs.field(default="dimension", validator=one_of("dimension", "chi-square"))
     width_scale: float | None = attrs.field(default=None, validator=optional_positive)
-    draws: Draws | Literal["data"] = attrs.field(
-        default="gaussian", validator=one_of("gaussian", "orthogonal", "data")
-    )
+    draws: Draws = attrs.field(default="gaussian", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(
         factory=Training, metadata=spread(without=("least_curvature",))
     )
@@ -190,10 +180,7 @@ class Rbf(ShownSurrogate):
             square_widths = np.full(size, width_scale * dim)
         else:
             square_widths = width_scale / np.square(widths.standard_normal(size))
-        if self.draws == "data":
-            centres = data_rows(whitened, size, of_centres)
-        else:
-            centres = normal_rows(self.draws, size, dim, of_centres) * self.centre_scale
+        centres = normal_rows(self.draws, size, dim, of_centres)
         return Nodes.radial(centres, square_widths)
 
 

@@ -38,8 +38,9 @@ from surrokit.capabilities import CallKind
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model
 from surrokit.targets.differences import gauss_newton_form_gradient, gauss_newton_trace_gradient
+from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.targets.functions import PotentialOfOutputs
-from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray
 from surrokit_problems.diffusion import Diffusion, SquareMesh, interpolation
 
@@ -101,7 +102,7 @@ class EllipticPde(PotentialOfOutputs):
     derivatives: bool = attrs.field(default=True, validator=one_of(True, False))
     flow: Diffusion = attrs.field(init=False, repr=False)
     truth: FloatArray = attrs.field(init=False, repr=False)
-    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    energy: ObservedEnergy = attrs.field(init=False, repr=False)
     model: Model = attrs.field(init=False, repr=False)
 
     @flow.default
@@ -123,10 +124,10 @@ class EllipticPde(PotentialOfOutputs):
         return self.prior_sd * np.random.default_rng(self.seed).standard_normal(self.modes)
 
     @energy.default
-    def _energy(self) -> GaussianEnergy:
+    def _energy(self) -> ObservedEnergy:
         pressure = self.flow.solve(self.truth).outputs[0]
         rng = np.random.default_rng([self.seed, 1])  # the errors do not depend on the modes
-        return GaussianEnergy(
+        return gaussian_energy(
             data=pressure + self.noise_sd * rng.standard_normal(len(pressure)),
             noise_sd=self.noise_sd,
             prior=GaussianPrior(mean=0.0, sd=self.prior_sd),
@@ -201,7 +202,7 @@ class FlowSolutions:
     """What one solution of the equation gives at one position, and ``energy`` from its outputs."""
 
     flow: Diffusion
-    energy: GaussianEnergy
+    energy: ObservedEnergy
     dim: int
 
     def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
@@ -283,7 +284,7 @@ class AristoffBangerth(PotentialOfOutputs):
     """What it offers besides the value: the adjoint too."""
 
     diffusion: Diffusion = attrs.field(init=False, repr=False)
-    energy: GaussianEnergy = attrs.field(init=False, repr=False)
+    energy: ObservedEnergy = attrs.field(init=False, repr=False)
     model: Model = attrs.field(init=False, repr=False)
 
     @diffusion.default
@@ -300,9 +301,9 @@ class AristoffBangerth(PotentialOfOutputs):
         )
 
     @energy.default
-    def _energy(self) -> GaussianEnergy:
+    def _energy(self) -> ObservedEnergy:
         prior = GaussianPrior(mean=4.0, sd=2.0)
-        return GaussianEnergy(data=_read_measurements(), noise_sd=0.05, prior=prior)
+        return gaussian_energy(data=_read_measurements(), noise_sd=0.05, prior=prior)
 
     @model.default
     def _model(self) -> Model:

@@ -1,36 +1,19 @@
-"""Models of PyMC as sums over the rows of their observed variable, read from PyTensor's graph."""
+"""The observed variable of a model of PyMC as a regression, read from PyTensor's graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
-import surrokit as sk
 from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.errors import NotASumError
-from surrokit.potentials import Potential
+from surrokit.tables.graphs import Family, Form, Regression, form_of
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.summed import (
-    Family,
-    Form,
-    SumAndRest,
-    add,
-    apply,
-    check_worth,
-    confirm,
-    contract,
-    design_of,
-    divide,
-    join,
-    multiply,
-    raise_to,
-    rows_of,
-)
 from surrokit.types import Capabilities, FloatArray
 from surrokit_pymc.compiled import Compiled, Function, Line
 
@@ -45,54 +28,50 @@ _FAMILIES: Mapping[str, Family] = {
 """Arguments of distributions go by their places."""
 
 
-def recognise(
-    model: Any, line: Line, start: FloatArray, whole: Potential, wanted: bool | None
-) -> SumAndRest:
-    """Return a frozen model, which is ``whole`` on the line, as a sum over rows and its rest.
+def regression_of(model: Any, line: Line) -> Regression:
+    """Return a frozen model's one observed variable.
 
-    Raises
-    ------
-    NotASumError
-        If it is not known to be one, or has too few rows.
+    NotASumError is raised if there is not one, or its distribution is no family.
     """
     variable = _observed_variable(model)
-    observed = model.rvs_to_values[variable].eval()
-    values, dim = np.asarray(observed, dtype=np.float64).ravel(), line.own.dim
-    check_worth(len(values), dim, wanted)
-    family = _FAMILIES[type(variable.owner.op).__name__]
-    expressions = model.replace_rvs_by_values(_parameters_of(variable))
-    forms, culprit = _read_forms(line.variables(model), expressions)
-    family.check(variable.name, dict(enumerate(forms)), culprit)
-    origin, shape = np.zeros(dim), np.shape(observed)
-    arguments = Compiled(model, lambda of: _arguments(of, line, shape))
-    offset, *settings = map(_flat, arguments(origin))
-    prior = _normal(model, line)
-    given, owners = rows_of(
-        family.family,
-        values,
-        dict(zip(family.constants.values(), settings, strict=True)),
-        design_of(
-            lambda along: np.array([_flat(arguments(one)[0]) - offset for one in along]),
-            len(values),
-            dim,
+    values = np.asarray(model.rvs_to_values[variable].eval(), dtype=np.float64)
+    compiled = Compiled(model, lambda of: _arguments(of, line, values.shape))
+
+    def read() -> tuple[dict[int, Form], str | None]:
+        given = model.replace_rvs_by_values(variable.owner.op.dist_params(variable.owner))
+        return _read_forms(line.variables(model), given)
+
+    return Regression(
+        name=variable.name,
+        family=_FAMILIES[type(variable.owner.op).__name__],
+        values=values.ravel(),
+        read=read,
+        arguments=lambda at: [np.asarray(each, dtype=np.float64) for each in compiled(at)],
+        prior=lambda: _normal(model, line),
+        rest=lambda: _Rest(
+            line.own.dim,
+            tuple(Compiled(model, partial(_rest, line=line, order=order)) for order in range(3)),
         ),
-        offset,
-        prior,
     )
-    each = Compiled(model, lambda of: _each_row(of, line))
-    return confirm(
-        sk.rows_potential(**given),  # type: ignore[arg-type]
-        None if prior else _Rest.of(model, line),
-        whole,
-        given["data"],
-        owners,
-        lambda position: _flat(each(position)[0]),
-        start,
-    )
+
+
+def _normal(model: Any, line: Line) -> GaussianPrior | None:
+    given, shapes = [], []
+    for name, spec in line.own.specs.items():
+        variable = model[name]
+        if type(variable.owner.op).__name__ != "NormalRV" or model.rvs_to_transforms[variable]:
+            return None
+        given += variable.owner.op.dist_params(variable.owner)
+        shapes += [spec.shape] * 2
+    given = model.replace_rvs_by_values(given)
+    if {*_read_forms(line.variables(model), given)[0].values()} != {Form.CONSTANT}:
+        return None
+    arrays = line.compile(model, given)(np.zeros(line.own.dim))
+    flat = [np.ravel(np.broadcast_to(a, n)) for a, n in zip(arrays, shapes, strict=True)]
+    return GaussianPrior(mean=np.concatenate(flat[::2]), sd=np.concatenate(flat[1::2]))
 
 
 def _observed_variable(model: Any) -> Any:
-    """Return a model's one observed variable, whose distribution is a family."""
     if model.potentials:
         raise NotASumError(
             f"{model.potentials[0].name!r} is a pymc.Potential, whose rows are not known"
@@ -112,51 +91,16 @@ def _observed_variable(model: Any) -> Any:
     return variable
 
 
-def _normal(model: Any, line: Line) -> GaussianPrior | None:
-    """Return the prior of all numbers on the line; None unless all are normal."""
-    free = [model[name] for name in line.own.specs]
-    is_plain = [
-        type(variable.owner.op).__name__ == "NormalRV" and model.rvs_to_transforms[variable] is None
-        for variable in free
-    ]
-    if not all(is_plain):
-        return None
-    given = [each for variable in free for each in _parameters_of(variable)]
-    forms, _ = _read_forms(line.variables(model), model.replace_rvs_by_values(given))
-    if any(form is not Form.CONSTANT for form in forms):
-        return None
-    shapes = [spec.shape for spec in line.own.specs.values() for _ in range(2)]
-    arrays = line.compile(model, model.replace_rvs_by_values(given))(np.zeros(line.own.dim))
-    found = [_flat(np.broadcast_to(a, n)) for a, n in zip(arrays, shapes, strict=True)]
-    return GaussianPrior(mean=np.concatenate(found[::2]), sd=np.concatenate(found[1::2]))
-
-
-def _flat(array: Any) -> FloatArray:
-    return np.asarray(array, dtype=np.float64).ravel()
-
-
-def _parameters_of(variable: Any) -> list[Any]:
-    """Return the parameters of a random variable's distribution, expressions of PyTensor."""
-    node = variable.owner
-    return list(node.op.dist_params(node))
-
-
 def _arguments(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
     """Return the compiled function of a position to predictors and settings of the variable."""
     import pytensor.tensor as pt
 
-    variable = _observed_variable(model)
-    family, given = _FAMILIES[type(variable.owner.op).__name__], _parameters_of(variable)
+    node = _observed_variable(model).owner
+    family, given = _FAMILIES[type(node.op).__name__], node.op.dist_params(node)
     predictors = family.predictors(given[family.argument], pt.log, pt.log1p)
     found = [predictors, *(given[at] for at in family.constants)]
     flat = [pt.broadcast_to(each, shape).ravel() for each in found]
     return line.compile(model, model.replace_rvs_by_values(flat))
-
-
-def _each_row(model: Any, line: Line) -> Function:
-    """Return that to the log likelihood of each observed number, shape (n_rows,)."""
-    (each,) = model.logp(vars=[_observed_variable(model)], sum=False)
-    return line.compile(model, [each.ravel()])
 
 
 def _rest(model: Any, line: Line, order: int) -> Function:
@@ -178,63 +122,53 @@ class _Rest:
     """What U has beside the observed variable, as functions of one position by order."""
 
     dim: int
-    orders: tuple[Compiled, Compiled, Compiled]
-
-    @classmethod
-    def of(cls, model: Any, line: Line) -> _Rest:
-        zeroth, first, second = (
-            Compiled(model, partial(_rest, line=line, order=order)) for order in range(3)
-        )
-        return cls(line.own.dim, (zeroth, first, second))
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return frozenset({can.GRADIENT, can.HESSIAN})
+    orders: tuple[Compiled, ...]
+    capabilities: Capabilities = frozenset({can.GRADIENT, can.HESSIAN})
 
     def value(self, positions: FloatArray) -> FloatArray:
-        return np.array([float(number) for (number,) in self._at(0, positions)])
+        return self._at(0, positions)[0]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows = self._at(1, positions)
-        gradients = np.array([gradient for _, gradient in rows]).reshape(len(rows), self.dim)
-        return np.array([float(number) for number, _ in rows]), gradients
+        values, gradients = self._at(1, positions, (self.dim,))
+        return values, gradients
 
     def hessian(self, positions: FloatArray) -> FloatArray:
-        rows = self._at(2, positions)
-        return np.array([matrix for (matrix,) in rows]).reshape(len(rows), self.dim, self.dim)
+        return self._at(2, positions, (self.dim, self.dim))[0]
 
-    def _at(self, order: int, positions: FloatArray) -> list[list[Any]]:
-        return [self.orders[order](row) for row in check_positions(positions, self.dim)]
+    def _at(
+        self, order: int, positions: FloatArray, last: tuple[int, ...] = ()
+    ) -> list[FloatArray]:
+        """Return arrays (n,) of results at rows, the last of them (n, *last)."""
+        rows = [self.orders[order](row) for row in check_positions(positions, self.dim)]
+        found = [np.array(each, dtype=np.float64) for each in zip(*rows, strict=True)]
+        return [*found[:-1], found[-1].reshape(-1, *last)]
 
 
-_SAME = frozenset(
-    {
-        *("DimShuffle", "Reshape", "SpecifyShape", "Alloc", "Subtensor", "AdvancedSubtensor"),
-        *("AdvancedSubtensor1", "ScalarFromTensor", "TensorFromScalar", "ExpandDims", "Squeeze"),
-        *("SplitDims", "JoinDims", "Unbroadcast"),
-    }
+_SAME = (
+    *("DimShuffle", "Reshape", "SpecifyShape", "Alloc", "Subtensor", "AdvancedSubtensor"),
+    *("AdvancedSubtensor1", "ScalarFromTensor", "TensorFromScalar", "ExpandDims", "Squeeze"),
+    *("SplitDims", "JoinDims", "Unbroadcast", "Identity"),
 )
-_PRODUCTS = frozenset({"Dot", "BatchedDot", "StructuredDot", "MatMul"})
-_SETS = frozenset({"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"})
-
-_SCALARS: dict[str, Callable[[list[Form]], Form]] = {
-    **dict.fromkeys(("Add", "Sub", "Neg"), add),
-    "Mul": multiply,
-    "TrueDiv": lambda forms: divide(*forms),
-    "Reciprocal": lambda forms: divide(Form.CONSTANT, forms[0]),
-    "Pow": lambda forms: raise_to(*forms),
-    "Sqr": lambda forms: raise_to(forms[0], Form.CONSTANT),
-    "Sqrt": lambda forms: apply("root", forms[0]),
-    "Exp": lambda forms: apply("exp", forms[0]),
-    "Log": lambda forms: apply("log", forms[0]),
-    "Sigmoid": lambda forms: apply("logistic", forms[0]),
-    "Identity": lambda forms: forms[0],
-    "Second": lambda forms: forms[1],
-    "Switch": lambda forms: join(forms[1:]) if forms[0] is Form.CONSTANT else Form.OTHER,
+_RULES = {
+    **dict.fromkeys(_SAME, "same"),
+    **dict.fromkeys(("Dot", "BatchedDot", "StructuredDot", "MatMul"), "contract"),
+    **dict.fromkeys(("Add", "Sub", "Neg"), "add"),
+    **dict.fromkeys(("Sqr", "Sqrt", "Reciprocal"), "root"),
+    **dict.fromkeys(("Switch", "Join"), "choose"),  # the axis of a Join comes first
+    "MakeVector": "join",
+    "Mul": "multiply",
+    "TrueDiv": "divide",
+    "Pow": "power",
+    "Exp": "exp",
+    "Log": "log",
+    "Sigmoid": "logistic",
+    "Sum": "sum",
 }
 
 
-def _read_forms(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Form], str | None]:
+def _read_forms(
+    inputs: Sequence[Any], outputs: Sequence[Any]
+) -> tuple[dict[int, Form], str | None]:
     """Return the forms of expressions in linear variables, and the first unknown operation."""
     from pytensor.graph.traversal import io_toposort
 
@@ -242,33 +176,19 @@ def _read_forms(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[For
     culprit = None
     for node in io_toposort(list(inputs), list(outputs)):
         forms = [known.get(variable, Form.CONSTANT) for variable in node.inputs]
-        if all(form is Form.CONSTANT for form in forms):
-            form = Form.CONSTANT
-        else:
-            form = Form.OTHER if Form.OTHER in forms else _form(node, forms)
+        form = form_of(_rule(node), forms)
         if form is Form.OTHER and culprit is None:
             culprit = str(node.op)
         known.update(dict.fromkeys(node.outputs, form))
-    return [known.get(output, Form.CONSTANT) for output in outputs], culprit
+    return {i: known.get(each, Form.CONSTANT) for i, each in enumerate(outputs)}, culprit
 
 
-def _form(node: Any, forms: list[Form]) -> Form:
-    """Return the form of what an operation makes of forms, none of which is unknown."""
+def _rule(node: Any) -> str | None:
     op, name = node.op, type(node.op).__name__
-    if name == "Elemwise":
-        scalar = type(op.scalar_op).__name__
-        if scalar == "Cast":
-            return forms[0] if node.outputs[0].dtype == "float64" else Form.OTHER
-        return _SCALARS[scalar](forms) if scalar in _SCALARS else Form.OTHER
-    if name == "Blockwise":
-        name = type(op.core_op).__name__
-    if name in _PRODUCTS:
-        return contract(forms)
-    if name in _SAME:
-        return forms[0] if join(forms[1:]) is Form.CONSTANT else Form.OTHER
-    if name in _SETS:
-        return add(forms[:2]) if join(forms[2:]) is Form.CONSTANT else Form.OTHER
-    if name in ("Join", "MakeVector"):
-        return join(forms[1:] if name == "Join" else forms)
-    is_sum = name == "Sum" or (name == "CumOp" and op.mode == "add")
-    return apply("sum", forms[0]) if is_sum else Form.OTHER
+    if name in ("Elemwise", "Blockwise"):
+        name = type(op.scalar_op if name == "Elemwise" else op.core_op).__name__
+    if name == "Cast":
+        return "same" if node.outputs[0].dtype == "float64" else None
+    if name == "CumOp":
+        return "sum" if op.mode == "add" else None
+    return _RULES.get(name)

@@ -15,9 +15,10 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
 from surrokit.potentials import Potential
+from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
-from surrokit.targets.summed import SumAndRest, sum_if_safe
+from surrokit.targets.summed import SumAndRest
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import (
     Compiled,
@@ -26,11 +27,11 @@ from surrokit_pymc.compiled import (
     freeze,
     is_random,
     load_pymc,
+    map_of_model,
     single_precision,
     travel,
 )
-from surrokit_pymc.reported import map_of_model
-from surrokit_pymc.rows import recognise
+from surrokit_pymc.rows import regression_of
 
 Backend = Literal["pytensor", "jax"]
 
@@ -121,7 +122,7 @@ def assemble(
     def as_sum() -> SumAndRest:
         if rows is None and not gradient:
             raise NotASumError("gradient=False was given, and a sum over rows has gradients")
-        return recognise(frozen, line, start, inner, rows)
+        return regression_of(frozen, line).as_sum(inner, start, rows)
 
     found, reason = sum_if_safe(rows, as_sum)
     missing = {} if found is not None else {ROWS: reason}
@@ -143,11 +144,7 @@ def _observed(frozen: Any) -> dict[str, Any]:
 
 
 def check_model(model: Any) -> list[str]:
-    """Return the names of a model's free variables.
-
-    ConfigurationError is raised if it is no model of PyMC, or none that can be differentiated in
-    its free variables.
-    """
+    """Return the names of a model's free variables, all of which are real."""
     pymc = load_pymc()
     if not isinstance(model, pymc.Model):
         raise ConfigurationError(
@@ -171,11 +168,7 @@ def check_model(model: Any) -> list[str]:
 
 
 def choose(model: Any, var_names: Sequence[str] | None, hidden: Collection[str] = ()) -> list[str]:
-    """Return the names of a model's deterministic quantities to report.
-
-    They are ``var_names``, in which free variables are no matter, or all that is not hidden.
-    ConfigurationError is raised if there is none of such a name.
-    """
+    """Return the names of a model's deterministic quantities to report: all that is not hidden."""
     known = [variable.name for variable in model.deterministics]
     if var_names is None:
         return [name for name in known if name not in hidden]

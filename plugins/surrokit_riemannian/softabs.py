@@ -452,7 +452,8 @@ def _diagonal_gradient(
 ) -> FloatArray:
     """Return sum_j c_j d_k H_jj, shape (n, dim), from the weights c (n, dim)."""
     if HESSIAN_DIAGONAL in potential.capabilities:
-        return with_hessian_diagonal(potential).hessian_diagonal_gradient(positions, weights)
+        of_diagonal = with_hessian_diagonal(potential).hessian_diagonal_gradient
+        return np.asarray(of_diagonal(positions, weights))
     matrices = weights[:, :, None] * np.eye(weights.shape[1])
     return with_hessian_derivative(potential).hessian_trace_gradient(positions, matrices)
 

@@ -1,11 +1,19 @@
-"""A model behind a server: its four operations, and the target that they make."""
+"""A model behind a server: requests with waits that end, its operations, and their target."""
 
 from __future__ import annotations
 
-import functools
+import http.client
+import json
+import logging
 import math
+import re
+import socket
+import threading
+import time
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,11 +23,11 @@ import numpy as np
 import surrokit as sk
 from surrokit.arguments import is_number
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, ShapeError
+from surrokit.limits import ended_after
 from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
 from surrokit.types import FloatArray
-from surrokit_umbridge.connection import Connection
 
 PROTOCOL = 1.0
 """Version of the protocol."""
@@ -27,8 +35,188 @@ PROTOCOL = 1.0
 MOST = 10**7
 """Numbers of a position, or of the outputs, at most."""
 
-OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
-"""What a model may support."""
+OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian")
+"""What is asked of a model that supports it; of the protocol's ApplyHessian no use is made."""
+
+LARGEST = 2**26
+"""Bytes of a request or an answer at most: some three million numbers."""
+
+LOSSES = 3
+"""Times that the server may go away while it is at work on one request: it is then blamed."""
+
+# Seconds until an idle connection is probed, and between probes, and how many: Linux and macOS.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+_LOG = logging.getLogger("surrokit_umbridge")
+
+
+class _LostError(Exception):
+    """The server cannot be reached, or went away before it answered."""
+
+    def __init__(self, why: object, *, at_work: bool) -> None:
+        super().__init__(f"{type(why).__name__}: {why}" if isinstance(why, Exception) else why)
+        self.at_work = at_work
+
+
+@attrs.frozen
+class Connection:
+    """Sends requests to a server, one line for each thread, and waits for it if it is away.
+
+    Parameters
+    ----------
+    timeout
+        Seconds after which an answer is given up; None for never.
+    wait
+        Seconds for which a request waits for a server that is away.
+    """
+
+    url: str
+    timeout: float | None = None
+    wait: float = 60.0
+    _own: Any = attrs.field(factory=threading.local, init=False, repr=False, eq=False)
+
+    def __reduce__(self) -> tuple[type[Connection], tuple[Any, ...]]:
+        return Connection, (self.url, self.timeout, self.wait)
+
+    def ask(
+        self, what: str, question: Mapping[str, Any] | None = None, *, wait: float | None = None
+    ) -> dict[str, Any]:
+        """Return the answer to a request, whose URL ends with ``what``.
+
+        ``wait`` is in place of the usual seconds.
+
+        Raises
+        ------
+        ServerError
+            If the server stays away for too long, goes away time and again at this request, or
+            reports that it failed.
+        TimeoutError
+            If the answer takes too long.
+        ResultTypeError
+            If the answer is not in JSON, or has more than :data:`LARGEST` bytes.
+        """
+        path = f"{urlsplit(self.url).path.rstrip('/')}/{what}"
+        body = None if question is None else json.dumps(question).encode()
+        status, text = self._insist(path, body, self.wait if wait is None else wait)
+        answer = _read(text, status, f"{self.url}/{what}")
+        if "error" in answer:
+            error = answer["error"]
+            if isinstance(error, Mapping) and {"type", "message"} <= error.keys():
+                error = f"{error['type']}: {error['message']}"
+            raise ServerError(f"the model behind {self.url} failed: {error!s:.2000}")
+        return answer
+
+    def _insist(self, path: str, body: bytes | None, wait: float) -> tuple[int, str]:
+        """Send a request until it is answered."""
+        first, pause, losses = None, 0.05, 0
+        while True:
+            try:
+                return self._send(path, body)
+            except _LostError as lost:
+                losses += lost.at_work
+                now = time.monotonic()
+                if first is None and wait > 0.0:
+                    _LOG.warning("%s is away (%s); waiting for up to %g s", self.url, lost, wait)
+                first = now if first is None else first
+                if losses == LOSSES:
+                    raise ServerError(
+                        f"{self.url} went away {LOSSES} times while it was at work on one position "
+                        f"({lost})"
+                    ) from lost
+                if now - first >= wait:
+                    raise ServerError(
+                        f"{self.url} cannot be reached ({lost}), and was waited for "
+                        f"{now - first:.0f} seconds; start the server again, or pass a longer wait"
+                    ) from lost
+            time.sleep(min(pause, max(first + wait - now, 0.0)))
+            pause = min(2.0 * pause, 2.0)
+
+    def _send(self, path: str, body: bytes | None) -> tuple[int, str]:
+        """Return status and text; the timeout is for all of it, however slowly it comes."""
+        line, is_used = self._line()
+        sock, is_whole = line.sock, False
+
+        def shut_down() -> None:
+            with suppress(OSError):  # it has just ended
+                sock.shutdown(socket.SHUT_RDWR)
+
+        with ended_after(self.timeout, shut_down) as passed:
+            try:
+                status, text = self._exchange(line, path, body)
+                is_whole = not passed.is_set()  # else it may be cut, and look whole
+            except (OSError, http.client.HTTPException) as error:
+                lost = error
+            finally:  # an answer that nobody reads must not meet the next request
+                if not is_whole:
+                    self._own.line = None
+                    line.close()
+        if passed.is_set():
+            raise TimeoutError(
+                f"{self.url} took longer than timeout={self.timeout:g} seconds to answer"
+            )
+        if not is_whole:
+            if is_used:  # the server may have closed it since its last use
+                return self._send(path, body)
+            raise _LostError(lost, at_work=True)
+        if status in (502, 503, 504):  # what stands in front of it answers so
+            raise _LostError(f"status {status}", at_work=False)
+        return status, text
+
+    def _exchange(
+        self, line: http.client.HTTPConnection, path: str, body: bytes | None
+    ) -> tuple[int, str]:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        line.request("GET" if body is None else "POST", path, body=body, headers=headers)
+        response = line.getresponse()
+        if (response.length or 0) <= LARGEST and len(text := response.read(LARGEST + 1)) <= LARGEST:
+            if response.length:
+                raise http.client.IncompleteRead(text, response.length)
+            return response.status, text.decode("utf-8", errors="replace")
+        raise ResultTypeError(f"{self.url} answered with more than {LARGEST} bytes; it must not")
+
+    def _line(self) -> tuple[http.client.HTTPConnection, bool]:
+        """Return the line of this thread, and whether it has been used before."""
+        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
+        if line is not None and line.sock is not None:
+            return line, True
+        address = urlsplit(self.url)
+        secure = address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        line = kind(str(address.hostname), address.port, timeout=10.0)
+        try:
+            line.connect()
+        except OSError as error:
+            line.close()
+            raise _LostError(error, at_work=False) from error
+        # a dead host is noticed within two minutes, though an answer may take days
+        line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name in _KEEP_ALIVE.keys() & vars(socket).keys():
+            line.sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
+        line.sock.settimeout(None)
+        weakref.finalize(line, line.sock.close)  # at the end of the thread
+        self._own.line = line
+        return line, False
+
+
+def _read(text: str, status: int, where: str) -> dict[str, Any]:
+    # servers in Python may print nan and inf
+    python = re.sub(r"(?<![\w\"])nan(?![\w\"])", "NaN", text)
+    python = re.sub(r"(?<![\w\"])inf(?![\w\"])", "Infinity", python)
+    for spelling in (text, python):
+        with suppress(ValueError, RecursionError):
+            answer = json.loads(spelling)
+            if isinstance(answer, dict):
+                return answer
+    shown = repr(text if len(text) <= 200 else f"{text[:200]} ...")
+    if status >= 400:  # whatever the model raised, the server keeps to itself
+        raise ServerError(
+            f"{where} failed with status {status}, and told no more than {shown}; look at the "
+            "server's own log"
+        )
+    raise ResultTypeError(f"{where} must answer with a JSON object, got {shown}")
+
+
+# --- the model ---
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +230,7 @@ class Model:
     Parameters
     ----------
     connection
-        The way to the server; counts how often, and for how long, that one was waited for.
+        The way to the server.
     config
         Configuration, sent with each question.
     input_sizes, output_sizes
@@ -80,35 +268,22 @@ class Model:
 
     def gradient(self, position: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the gradient (dim,) of the outputs' weighted sum, for weights of shape (m,)."""
-        terms = [
-            (i, {"outWrt": j, "inWrt": i, "sens": sens})
-            for i in range(len(self.input_sizes))
-            for j, sens in enumerate(_split(weights, self.output_sizes))
-        ]
-        return self._add("Gradient", position, self.input_sizes, terms)
+        found = [np.zeros(size) for size in self.input_sizes]
+        for i, part in enumerate(found):
+            for j, sens in enumerate(_split(weights, self.output_sizes)):
+                answer = self._ask("Gradient", position, outWrt=j, inWrt=i, sens=sens)
+                part += self._vector("Gradient", answer, len(part))
+        return np.concatenate(found)
 
     def apply_jacobian(self, position: FloatArray, vector: FloatArray) -> FloatArray:
         """Return J u, shape (m,), for a vector u of shape (dim,)."""
-        terms = [
-            (j, {"outWrt": j, "inWrt": i, "vec": vec})
-            for j in range(len(self.output_sizes))
-            for i, vec in enumerate(_split(vector, self.input_sizes))
-            if any(vec)
-        ]
-        return self._add("ApplyJacobian", position, self.output_sizes, terms)
-
-    def apply_hessian(
-        self, position: FloatArray, weights: FloatArray, vector: FloatArray
-    ) -> FloatArray:
-        """Return H u, shape (dim,), H the second derivatives of the outputs' weighted sum."""
-        terms = [
-            (i, {"outWrt": j, "inWrt1": i, "inWrt2": k, "sens": sens, "vec": vec})
-            for i in range(len(self.input_sizes))
-            for k, vec in enumerate(_split(vector, self.input_sizes))
-            for j, sens in enumerate(_split(weights, self.output_sizes))
-            if any(vec) and any(sens)
-        ]
-        return self._add("ApplyHessian", position, self.input_sizes, terms)
+        found = [np.zeros(size) for size in self.output_sizes]
+        for j, part in enumerate(found):
+            for i, vec in enumerate(_split(vector, self.input_sizes)):
+                if any(vec):
+                    answer = self._ask("ApplyJacobian", position, outWrt=j, inWrt=i, vec=vec)
+                    part += self._vector("ApplyJacobian", answer, len(part))
+        return np.concatenate(found)
 
     def jacobian(self, position: FloatArray) -> FloatArray:
         """Return J, shape (m, dim): by columns, or by rows where there are fewer of them."""
@@ -119,23 +294,9 @@ class Model:
             return np.array([self.gradient(position, row) for row in np.eye(self.n_outputs)])
         return np.array([self.apply_jacobian(position, one) for one in np.eye(self.dim)]).T
 
-    def hessian(self, position: FloatArray) -> FloatArray:
-        """Return the second derivatives of each output, shape (m, dim, dim)."""
-        rows, columns = np.eye(self.n_outputs), np.eye(self.dim)
-        return np.array([[self.apply_hessian(position, w, u) for u in columns] for w in rows])
-
     @property
     def _who(self) -> str:
         return f"model {self.name!r} behind {self.connection.url}"
-
-    def _add(
-        self, what: str, position: FloatArray, sizes: tuple[int, ...], terms: list[tuple[int, Any]]
-    ) -> FloatArray:
-        """Return sums of answers, each for one part of a vector, whose parts have these sizes."""
-        found = [np.zeros(size) for size in sizes]
-        for at, wanted in terms:
-            found[at] += self._vector(what, self._ask(what, position, **wanted), sizes[at])
-        return np.concatenate(found)
 
     def _ask(self, what: str, position: FloatArray, **wanted: Any) -> object:
         at = {"input": _split(position, self.input_sizes), "config": dict(self.config)}
@@ -197,7 +358,11 @@ def connect(
         good = is_number(value) and 0.0 <= value < math.inf  # type: ignore[operator]
         if value is not None and (not good or (what == "timeout" and value == 0.0)):
             raise ConfigurationError(f"{what} must be a number of seconds {least}, got {value!r}")
-    connection = Connection(_address(url), timeout, wait)
+    if not isinstance(url, str) or not _is_address(url):
+        raise ConfigurationError(
+            f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
+        )
+    connection = Connection(url.rstrip("/"), timeout, wait)
     try:
         return _introduce(connection, name, dict(config or {}))
     except (ServerError, ResultTypeError, TimeoutError, KeyError, TypeError) as error:
@@ -207,15 +372,11 @@ def connect(
         ) from error
 
 
-def _address(url: object) -> str:
-    if isinstance(url, str):
-        with suppress(ValueError):
-            address = urlsplit(url)
-            if address.scheme in ("http", "https") and address.hostname and address.port != 0:
-                return url.rstrip("/")
-    raise ConfigurationError(
-        f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
-    )
+def _is_address(url: str) -> bool:
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    return False
 
 
 def _introduce(connection: Connection, name: str | None, config: dict[str, Any]) -> Model:
@@ -264,7 +425,6 @@ def potential(
     *,
     config: Mapping[str, Any] | None = None,
     jacobian: bool | None = None,
-    hessian: bool = False,
     data: Data | None = None,
     noise_sd: Scale | None = None,
     prior: Prior | None = None,
@@ -285,14 +445,11 @@ def potential(
     url
         Where the server is, or a :class:`Model` from :func:`connect`.
     name, config, timeout, wait
-        As for :func:`connect`, where seconds are positive; they are left out where a model is
+        As for :func:`connect`, where seconds are positive; they are of no effect where a model is
         given.
     jacobian
         Whether a map gives its Jacobian: as many requests as inputs, or as outputs where these are
         fewer. None for only where there is ApplyJacobian and no Gradient.
-    hessian
-        Whether a map gives its second derivatives, by ApplyHessian: as many requests as inputs
-        times outputs. It needs the Jacobian.
     data, noise_sd, prior, energy
         As for :func:`surrokit.forward_potential`.
     parameters, plausible
@@ -309,63 +466,42 @@ def potential(
         If there is no such server or model, it does not support what is asked of it, or settings
         contradict one another.
     """
-    if not isinstance(url, Model):
-        model = connect(url, name, config=config, timeout=timeout, wait=wait)
-    elif (name, config, timeout, wait) != (None, None, None, 60.0):
-        raise ConfigurationError(
-            "name, config, timeout and wait belong to a model, and one is given; pass them to "
-            "surrokit_umbridge.connect(url, ...), or give the url here"
-        )
-    else:
-        model = url
-    _require(model, "Evaluate", "a target is evaluated")
+    given = {"config": config, "timeout": timeout, "wait": wait}
+    model = url if isinstance(url, Model) else connect(url, name, **given)  # type: ignore[arg-type]
+    is_map = any(each is not None for each in (data, noise_sd, prior, energy))
     has_gradient = "Gradient" in model.supported
+    lacking = "Evaluate" if "Evaluate" not in model.supported else None
+    if jacobian and not has_gradient and "ApplyJacobian" not in model.supported:
+        lacking = "ApplyJacobian"
+    who = f"model {model.name!r} behind {model.connection.url}"
+    if lacking:
+        raise ConfigurationError(
+            f"{who} does not support {lacking}; it supports "
+            f"{', '.join(sorted(model.supported)) or 'nothing'}"
+        )
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
-    if all(given is None for given in (data, noise_sd, prior, energy)):
-        _check_density(model, jacobian=jacobian, hessian=hessian)
-        slope = functools.partial(model.gradient, weights=np.ones(1)) if has_gradient else None
-        density = functools.partial(_log_density, model)
-        return sk.potential(log_density=density, gradient=slope, **shared)
-    if jacobian is None:
-        jacobian = "ApplyJacobian" in model.supported and not has_gradient
-    if jacobian and not has_gradient:
-        _require(model, "ApplyJacobian", "jacobian=True is given")
-    if hessian:
-        _require(model, "ApplyHessian", "hessian=True is given")
-    return sk.forward_potential(
-        model.evaluate,
-        model.jacobian if jacobian else None,
-        model.hessian if hessian else None,
-        vjp=model.gradient if has_gradient else None,
-        data=data,
-        noise_sd=noise_sd,
-        prior=prior,
-        energy=energy,
-        **shared,
-    )
-
-
-def _check_density(model: Model, *, jacobian: bool | None, hessian: bool) -> None:
-    if model.n_outputs != 1:
-        raise ConfigurationError(
-            f"model {model.name!r} behind {model.connection.url} has {model.n_outputs} "
-            "outputs, so it is no log density; pass data and noise_sd, or an energy, for a "
-            "forward map"
+    if is_map:
+        if jacobian is None:
+            jacobian = "ApplyJacobian" in model.supported and not has_gradient
+        return sk.forward_potential(
+            model.evaluate,
+            model.jacobian if jacobian else None,
+            vjp=model.gradient if has_gradient else None,
+            data=data,
+            noise_sd=noise_sd,
+            prior=prior,
+            energy=energy,
+            **shared,
         )
-    if jacobian or hessian:
+    if model.n_outputs != 1 or jacobian:
+        wrong = "jacobian is given" if jacobian else f"{who} has {model.n_outputs} outputs"
         raise ConfigurationError(
-            "jacobian and hessian are of forward maps, and without data or an energy the model "
-            "is a log density; leave them out, or pass data and noise_sd"
+            f"{wrong}, but without data or an energy the model is a log density; pass data and "
+            "noise_sd, or an energy, for a forward map"
         )
+    slope = partial(model.gradient, weights=np.ones(1)) if has_gradient else None
+    return sk.potential(log_density=partial(_log_density, model), gradient=slope, **shared)
 
 
 def _log_density(model: Model, position: FloatArray) -> FloatArray:
     return model.evaluate(position).reshape(())
-
-
-def _require(model: Model, what: str, why: str) -> None:
-    if what not in model.supported:
-        raise ConfigurationError(
-            f"{why}, but model {model.name!r} behind {model.connection.url} does not support "
-            f"{what}; it supports {', '.join(sorted(model.supported)) or 'nothing'}"
-        )

@@ -14,11 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import attrs
 import numpy as np
 
 import surrokit as sk
@@ -27,8 +27,7 @@ from surrokit.arguments import is_whole
 from surrokit.errors import ConfigurationError, EvaluationError
 from surrokit.potentials import Potential, with_forward, with_gradient
 from surrokit.types import FloatArray
-from surrokit_umbridge.client import OPERATIONS, PROTOCOL
-from surrokit_umbridge.connection import LARGEST
+from surrokit_umbridge.client import LARGEST, OPERATIONS, PROTOCOL
 
 IDLE = 60.0
 """Seconds for which a connection may be silent between requests, or while an answer is sent."""
@@ -75,7 +74,7 @@ class Server:
                     f"{what} must be a whole number of at least {least}, got {value!r}"
                 )
         try:
-            self._server = _Threads(host, port, _Answers(_served(target, name), workers))
+            self._server = _Threads(host, port, _Answers(target, name, workers))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(
                 f"port {port} of {host} cannot be had: {error}; pass another one, or 0 for any"
@@ -103,99 +102,21 @@ class Server:
 
     def close(self) -> None:
         """Serve no more."""
+        self._server.is_closed = True
         self._server.shutdown()
         self._server.server_close()
-        self._server.end_connections()
 
 
-def serve(
-    target: Potential,
-    *,
-    name: str = "posterior",
-    host: str = "127.0.0.1",
-    port: int = 4242,
-    workers: int = 1,
-) -> None:
-    """Serve a target until an interrupt.
-
-    Parameters
-    ----------
-    target, name, host, port, workers
-        As for :class:`Server`.
+def serve(target: Potential, **settings: Any) -> None:
+    """Serve a target until an interrupt, with settings as for :class:`Server`.
 
     Raises
     ------
     ConfigurationError
         As :class:`Server` does.
     """
-    with Server(target, name=name, host=host, port=port, workers=workers) as server:
-        try:
-            server.wait()
-        except KeyboardInterrupt:
-            return
-
-
-@attrs.define
-class _Served:
-    """A model of one input and one output, as functions of a position of shape (dim,)."""
-
-    dim: int
-    evaluate: Callable[[FloatArray], FloatArray]  # gives shape (m,)
-    jacobian: Callable[[FloatArray], FloatArray] | None  # gives shape (m, dim)
-    somewhere: FloatArray  # a position where outputs can be counted
-    n_outputs: int | None = None  # as far as they were
-
-    @property
-    def supported(self) -> tuple[str, ...]:
-        return OPERATIONS[:1] if self.jacobian is None else OPERATIONS[:3]
-
-
-def _served(target: Potential, name: str) -> dict[str, _Served]:
-    """Return the models of a target by name: its log density, and its forward map if any."""
-    inner, dim = target, target.dim
-    lower, upper, somewhere = np.full(dim, -np.inf), np.full(dim, np.inf), np.zeros(dim)
-    if isinstance(target, sk.BoundedPotential):
-        inner = target.inner
-        lower, upper = target.parameters.bounds()
-        somewhere = target.transform.to_bounded(somewhere[None])[0]
-    elif hasattr(target, "transform"):
-        raise ConfigurationError(
-            f"a {type(target).__name__} of bounded parameters cannot be served; serve the target "
-            "that it wraps"
-        )
-
-    def log_density(position: FloatArray) -> FloatArray:
-        if not ((position > lower) & (position < upper)).all():
-            return np.array([-np.inf])
-        return -np.asarray(_at(inner.value, position))
-
-    def gradient(position: FloatArray) -> FloatArray:
-        return -np.asarray(_at(with_gradient(inner).value_and_gradient, position)[1])
-
-    def outputs(position: FloatArray) -> FloatArray:
-        return np.asarray(_at(with_forward(inner).forward, position)[0])
-
-    def jacobian(position: FloatArray) -> FloatArray:
-        return np.asarray(_at(with_forward(inner).forward_and_jacobian, position)[1][0])
-
-    slope = gradient if can.GRADIENT in inner.capabilities else None
-    found = {name: _Served(dim, log_density, slope, somewhere, 1)}
-    if can.FORWARD not in inner.capabilities:
-        return found
-    if name == "forward":
-        raise ConfigurationError(
-            "the name 'forward' is that of the target's map; give its log density another one"
-        )
-    slopes = jacobian if can.JACOBIAN in inner.capabilities else None
-    return {**found, "forward": _Served(dim, outputs, slopes, somewhere)}
-
-
-def _at(method: Callable[[FloatArray], Any], position: FloatArray) -> Any:
-    """Return what a method gives at one position, and raise what the target raised there."""
-    try:
-        return method(position[None])
-    except EvaluationError as error:
-        raise error.causes[0] from None
+    with Server(target, **settings) as server, suppress(KeyboardInterrupt):
+        server.wait()
 
 
 class _RejectedError(Exception):
@@ -207,11 +128,34 @@ class _RejectedError(Exception):
 
 
 class _Answers:
-    """Answers requests, with as many evaluations at a time as there are workers."""
+    """Answers requests for a target, with as many evaluations at a time as there are workers."""
 
-    def __init__(self, models: dict[str, _Served], workers: int) -> None:
-        self._models = models
+    def __init__(self, target: Potential, name: str, workers: int) -> None:
+        self.dim = dim = target.dim
         self._free = threading.BoundedSemaphore(workers)
+        self._inner, self._ends = target, (np.full(dim, -np.inf), np.full(dim, np.inf))
+        self._somewhere = np.zeros(dim)  # a position where outputs can be counted
+        if isinstance(target, sk.BoundedPotential):
+            self._inner, self._ends = target.inner, target.parameters.bounds()
+            self._somewhere = target.transform.to_bounded(self._somewhere[None])[0]
+        elif hasattr(target, "transform"):
+            raise ConfigurationError(
+                f"a {type(target).__name__} of bounded parameters cannot be served; serve the "
+                "target that it wraps"
+            )
+        offered = self._inner.capabilities
+        gradient = self._gradient if can.GRADIENT in offered else None
+        self._models: dict[str, tuple[Callable[..., FloatArray], Any]] = {
+            name: (self._log_density, gradient)
+        }
+        self._n_outputs = {name: 1}  # as far as they are known
+        if can.FORWARD in offered:
+            if name == "forward":
+                raise ConfigurationError(
+                    "the name 'forward' is that of the target's map; give its log density another"
+                )
+            jacobian = self._jacobian if can.JACOBIAN in offered else None
+            self._models["forward"] = (self._outputs, jacobian)
 
     def answer(self, what: str, question: object) -> tuple[int, dict[str, Any]]:
         """Return status and answer; what the target raises is in the answer."""
@@ -222,7 +166,8 @@ class _Answers:
         except _RejectedError as error:
             return 400, _error(error.kind, str(error))
         except (Exception, SystemExit) as error:
-            return 500, _error(type(error).__name__, str(error))
+            cause = error.causes[0] if isinstance(error, EvaluationError) else error
+            return 500, _error(type(cause).__name__, str(cause))
 
     def _answer(self, what: str, question: object) -> dict[str, Any]:
         if not isinstance(question, Mapping) or str(question.get("name")) not in self._models:
@@ -230,41 +175,56 @@ class _Answers:
             raise _RejectedError(
                 "ModelNotFound", f"name one of {', '.join(self._models)}, got {got}"
             )
-        model = self._models[str(question["name"])]
+        name = str(question["name"])
+        evaluate, jacobian = self._models[name]
+        supported = OPERATIONS[:1] if jacobian is None else OPERATIONS
         if what == "ModelInfo":
-            return {"support": {each: each in model.supported for each in OPERATIONS}}
+            every = (*OPERATIONS, "ApplyHessian")
+            return {"support": {each: each in supported for each in every}}
         if what == "InputSizes":
-            return {"inputSizes": [model.dim]}
+            return {"inputSizes": [self.dim]}
         if what == "OutputSizes":
-            return {"outputSizes": [self._n_outputs(model)]}
-        if what not in model.supported:
-            raise _RejectedError(
-                "UnsupportedFeature", f"{question['name']} does not support {what}"
-            )
+            return {"outputSizes": [self._count(name)]}
+        if what not in supported:
+            raise _RejectedError("UnsupportedFeature", f"{name} does not support {what}")
         given = question.get("input")
         if not isinstance(given, list) or len(given) != 1:
             raise _RejectedError(
                 "InvalidInput", f"input must be a list of one list, got {given!r:.80}"
             )
-        position = _numbers("input", given[0], model.dim)
+        position = _numbers("input", given[0], self.dim)
         if what == "Evaluate":
             with self._free:
-                return {"output": [model.evaluate(position).tolist()]}
+                return {"output": [evaluate(position).tolist()]}
         if question.get("inWrt", 0) != 0 or question.get("outWrt", 0) != 0:
             raise _RejectedError("InvalidInput", "there is one input and one output, number 0")
-        assert model.jacobian is not None
         by_rows = what == "Gradient"
-        name, size = ("sens", self._n_outputs(model)) if by_rows else ("vec", model.dim)
-        factor = _numbers(name, question.get(name), size)
+        factor_name, size = ("sens", self._count(name)) if by_rows else ("vec", self.dim)
+        factor = _numbers(factor_name, question.get(factor_name), size)
         with self._free:
-            jacobian = model.jacobian(position)
-        return {"output": ((jacobian.T if by_rows else jacobian) @ factor).tolist()}
+            slopes = jacobian(position)
+        return {"output": ((slopes.T if by_rows else slopes) @ factor).tolist()}
 
-    def _n_outputs(self, model: _Served) -> int:
+    def _count(self, name: str) -> int:
         with self._free:
-            if model.n_outputs is None:
-                model.n_outputs = len(model.evaluate(model.somewhere))
-            return model.n_outputs
+            if name not in self._n_outputs:
+                self._n_outputs[name] = len(self._models[name][0](self._somewhere))
+            return self._n_outputs[name]
+
+    def _log_density(self, position: FloatArray) -> FloatArray:
+        lower, upper = self._ends
+        if not ((position > lower) & (position < upper)).all():
+            return np.array([-np.inf])
+        return np.asarray(-self._inner.value(position[None]))
+
+    def _gradient(self, position: FloatArray) -> FloatArray:
+        return np.asarray(-with_gradient(self._inner).value_and_gradient(position[None])[1])
+
+    def _outputs(self, position: FloatArray) -> FloatArray:
+        return np.asarray(with_forward(self._inner).forward(position[None])[0])
+
+    def _jacobian(self, position: FloatArray) -> FloatArray:
+        return np.asarray(with_forward(self._inner).forward_and_jacobian(position[None])[1][0])
 
 
 def _numbers(name: str, given: object, size: int) -> FloatArray:
@@ -282,30 +242,17 @@ def _error(kind: str, why: str) -> dict[str, Any]:
 
 
 class _Threads(ThreadingHTTPServer):
-    """A server whose open connections can be ended."""
+    """A thread for each connection."""
 
     daemon_threads = True
 
     def __init__(self, host: str, port: int, answers: _Answers) -> None:
-        self.host, self.answers = host, answers
-        self._open: set[Any] = set()
+        self.host, self.answers, self.is_closed = host, answers, False
         super().__init__((host, port), _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # a client has hung up
             super().handle_error(request, client_address)
-
-    def end_connections(self) -> None:
-        for request in tuple(self._open):
-            super().shutdown_request(request)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -326,14 +273,23 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        if not self._rejects(self._origin()):
-            self._reply(*self.server.answers.answer(self.path.rsplit("/", 1)[-1], None))
+        self._handle(self._origin(), has_body=False)
 
     def do_POST(self) -> None:
-        if self._rejects(self._origin() or self._body()):
+        self._handle(self._origin() or self._body(), has_body=True)
+
+    def _handle(self, rejected: tuple[int, str] | None, *, has_body: bool) -> None:
+        if self.server.is_closed:
+            self.close_connection = True
             return
+        if rejected is not None:
+            self.close_connection = True  # a body, if there is one, is not read
+            self._reply(rejected[0], _error("InvalidInput", rejected[1]))
+            return
+        question = None
         try:
-            question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if has_body:
+                question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         except (ValueError, RecursionError) as error:
             self._reply(400, _error("InvalidInput", f"the question is no JSON: {error}"))
             return
@@ -364,10 +320,8 @@ class _Handler(BaseHTTPRequestHandler):
         """
         kind = self.headers.get("Content-Type", "application/json").partition(";")[0]
         kind = kind.strip().lower()
-        agent = self.headers.get("User-Agent", "")
-        if kind != "application/json" and not (
-            kind == "text/plain" and agent.startswith("cpp-httplib/")
-        ):
+        is_cpp = self.headers.get("User-Agent", "").startswith("cpp-httplib/")
+        if kind != "application/json" and not (kind == "text/plain" and is_cpp):
             why = f"a question must have Content-Type application/json, got {kind[:100]!r}"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why
         length = self.headers.get("Content-Length", "")
@@ -376,12 +330,6 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > 12 or int(length) > LARGEST:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LARGEST} bytes"
         return None
-
-    def _rejects(self, rejected: tuple[int, str] | None) -> bool:
-        if rejected is not None:
-            self.close_connection = True  # a body, if there is one, is not read
-            self._reply(rejected[0], _error("InvalidInput", rejected[1]))
-        return rejected is not None
 
     def _reply(self, status: int, answer: dict[str, Any]) -> None:
         body = json.dumps(answer).encode()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surrokit.cli.options import FILE, LongCommand, file, number, whole
+from surrokit.cli.options import FILE, file, number, whole
 from surrokit.cli.target import parse_settings
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import plain_table, terminal
@@ -52,7 +52,7 @@ _OWN: tuple[click.Parameter, ...] = (
 )
 
 
-def glm_command(sample: LongCommand) -> LongCommand:
+def glm_command(sample: click.Command) -> click.Command:
     """Return the command, with all options of ``surrokit sample``, which is given."""
 
     @click.pass_context
@@ -91,12 +91,11 @@ def glm_command(sample: LongCommand) -> LongCommand:
         others = tuple(item for item in settings if not item.startswith("target."))
         context.invoke(sample, target=target, settings=others, **rest)
 
-    own = {parameter.name for parameter in _OWN} | {"target", "help_all"}
+    own = {parameter.name for parameter in _OWN} | {"target"}
     shared = [parameter for parameter in sample.params if parameter.name not in own]
-    return LongCommand(
+    return click.Command(
         "glm",
         short_help="Draw the coefficients of a regression.",
-        first=("family", "prior", "offset", "weights", *sample.first[1:]),
         params=[*_OWN, *shared],
         callback=glm,
         help=glm.__doc__,

@@ -8,13 +8,13 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surrokit.cli import options
 from surrokit.cli.glm import glm_command, predict
-from surrokit.cli.parts import bench, plugins
+from surrokit.cli.parts import plugins
 from surrokit.cli.show import print_run, report, show, verdict_once, watch
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import PluginError, SurrokitError
@@ -55,12 +55,12 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, show, report, watch, new, predict, bench, plugins):
+for _command in (*COMMANDS, show, report, watch, new, predict, plugins):
     cli.add_command(_command)
 
 
-@cli.command(cls=options.LongCommand, first=options.FIRST, short_help="Draw from a target.")
-@click.argument("target", shell_complete=options.complete_target)
+@cli.command(short_help="Draw from a target.")
+@click.argument("target")
 @options.with_parts
 @click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
 @options.whole(
@@ -165,12 +165,12 @@ def sample(
         sys.exit(INTERRUPTED)
 
 
-cli.add_command(glm_command(cast(options.LongCommand, sample)))
+cli.add_command(glm_command(sample))
 
 
-@cli.command(cls=options.LongCommand, first=("draws", "max_calls", "max_seconds", "workers"))
+@cli.command()
 @click.argument("path", metavar="FILE", type=options.FILE)
-@click.argument("target", required=False, shell_complete=options.complete_target)
+@click.argument("target", required=False)
 @options.whole("--draws", help="Keep so many draws of each chain in all.")
 @options.whole(
     "--run", help="Go on with the run of this number, not with the last one of the target."
@@ -210,7 +210,12 @@ def resume(
 
     exact, again = _target_and_parts(target, settings, sizes, one_by_one=one_by_one)
     with verdict_once(quiet=quiet) as observers:
-        limits = {name: sizes.pop(name) for name in _LIMITS}
+        given = {name: sizes.pop(name) for name in _LIMITS}
+        limits: dict[str, Any] = {
+            name: None if limit == "none" else limit
+            for name, limit in given.items()
+            if limit is not None  # else it is as before
+        }
         more = {**regroup({**again, **sizes}), "progress": not quiet, "observers": observers}
         run = go_on(path, exact, **limits, **more)
     if not quiet:

@@ -8,18 +8,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import click
 
 from surrokit.cli.options import FILE, file, number, wide
-from surrokit.errors import LedgerError, SamplingWarning
-from surrokit.modes import describe_searches
+from surrokit.errors import LedgerError, SamplingWarning, SurrokitError
 from surrokit.output.console import plain_table, say, terminal
 
 if TYPE_CHECKING:
     from surrokit.result.run import Run
+    from surrokit.sessions import Watch
 
 SECONDS = 2.0  #: Between two looks at a run that is followed.
 
@@ -41,6 +42,7 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
 
     All columns of the summary are printed if ``wide``, else those that fit 80 characters.
     """
+    from surrokit.modes import describe_searches
     from surrokit.report.words import costs
 
     console = terminal()
@@ -94,26 +96,13 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
 @click.option("--run", type=int, help="Show the run of this number, not the last one.")
-@file(
-    "--salvage", metavar="NEW_FILE", help="Write what can be read of a damaged file to a new one."
-)
 @file("--export", metavar="TABLE", help="Write all evaluations as a table (.csv, .parquet).")
 @wide
-def show(
-    path: Path, follow: bool, run: int | None, salvage: Path | None, export: Path | None, wide: bool
-) -> None:
+def show(path: Path, follow: bool, run: int | None, export: Path | None, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
-    from surrokit.ledger.salvage import salvage as salvaged
 
-    if salvage is not None:
-        told = salvaged(path, salvage)
-        say(
-            f"{salvage}: {told.replayable} events from which the run can be resumed, {told.apart} "
-            "later ones that serve a new run as warm start; at "
-            f"{told.lost} places nothing could be read"
-        )
-    elif export is not None:
+    if export is not None:
         with Ledger(path, run) as ledger:
             ledger.export(export)
             say(f"{len(ledger)} evaluations saved to {export}")
@@ -124,7 +113,7 @@ def show(
 def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> None:
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
-    from surrokit.studies.description import waits_for
+    from surrokit.studies.study import waits_for
 
     seen = -1
     while True:
@@ -147,7 +136,7 @@ def _show_run(path: Path, number: int | None, *, follow: bool, wide: bool) -> No
         if not (follow and watch.goes_on):
             return
         seen = watch.iteration
-        time.sleep(SECONDS)
+        sleep(SECONDS)
 
 
 def _print_file(
@@ -170,13 +159,16 @@ def _print_file(
         say(run.verdict)
 
 
-@click.command("report")
-@click.argument("path", metavar="FILE", type=FILE)
-@file(
+out_page = file(
     "--out",
     metavar="PAGE",
     help="Write the page here.  [default: beside FILE, with the ending .html]",
 )
+
+
+@click.command("report")
+@click.argument("path", metavar="FILE", type=FILE)
+@out_page
 @number(
     "--interval",
     default=0.9,
@@ -188,26 +180,19 @@ def report(path: Path, out: Path | None, interval: float) -> None:
 
     The page is one file: verdict, posterior, what tells whether it is to be trusted, and cost.
     """
-    from surrokit.live import look_at
     from surrokit.report.page import check_report, write_report
     from surrokit.sessions import Watch
 
     page = path.with_suffix(".html") if out is None else out
     check_report(page)
-    run, note = look_at(path, Watch.of(path))
+    run, note = _look_at(path, Watch.of(path))
     write_report(run, page, interval=interval, note=note)
     say(f"report written to {page}")
 
 
-@click.command(short_help="Serve a page about a run while it goes on.")
+@click.command(short_help="Write a page about a run again and again while it goes on.")
 @click.argument("path", metavar="FILE", type=FILE)
-@click.option("--port", type=int, default=0, help="Listen at this port.  [default: a free one]")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Listen at this address of the machine; 0.0.0.0 is all of them.",
-)
+@out_page
 @click.option(
     "--every",
     type=click.FloatRange(min=0.1),
@@ -215,24 +200,74 @@ def report(path: Path, out: Path | None, interval: float) -> None:
     show_default=True,
     help="Wait so many seconds between two looks at FILE, at least.",
 )
-def watch(path: Path, port: int, host: str, every: float) -> None:
-    """Serve a page about the run in FILE, while it goes on, until Ctrl-C.
+def watch(path: Path, out: Path | None, every: float) -> None:
+    """Write a page about the run in FILE, again and again until the run ends.
 
-    Nobody but this machine can ask for it, unless --host is given: then whoever has the address
-    that is printed, which has a token in it, may read the page. The run is not touched.
+    A browser that shows the page reads it anew by itself. FILE may come later, and the run is not
+    touched.
     """
-    from surrokit.live import Server, Watched
-    from surrokit.plots.panel import drawing
+    from surrokit.output.files import replacing
+    from surrokit.report.page import check_report
 
-    with drawing():  # Matplotlib is needed
-        pass
+    page = path.with_suffix(".html") if out is None else out
+    check_report(page)
     if hasattr(os, "nice"):
         os.nice(10)  # the run comes first
-    with Server(Watched(path, every), port, host) as server:
-        say(f"look at {server.url}; end with Ctrl-C")
-        if server.token is not None:
-            say("whoever has this address may read the page; it is sent without encryption")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            say("ended; the run goes on")
+    say(f"open {page.absolute().as_uri()}; end with Ctrl-C")
+    seen: object = None
+    try:
+        while True:
+            begun = time.monotonic()
+            text, state, ended = _page_now(path, max(round(every), 1), seen)
+            if text is not None:
+                with replacing(page) as file:  # a browser may read it
+                    file.write_text(text, encoding="utf-8")
+            if ended:
+                return
+            seen = state
+            # no more than a tenth of the time is spent on pages
+            sleep(max(every, 9.0 * (time.monotonic() - begun)))
+    except KeyboardInterrupt:
+        say("ended; the run goes on")
+
+
+def _page_now(path: Path, refresh: int, seen: object) -> tuple[str | None, object, bool]:
+    """Return a page, None where nothing is new; what it is of; and whether the run has ended."""
+    from surrokit.report.page import page_of, waiting_page
+    from surrokit.sessions import Watch
+
+    try:
+        state = Watch.of(path)
+        if state == seen:
+            return None, seen, False
+        if state.state == "starting":
+            waits = state.note or "No iteration is written yet."
+            return waiting_page(waits, refresh), state, False
+        run, note = _look_at(path, state)
+    except SurrokitError as error:
+        return waiting_page(str(error), refresh), None, False
+    if note is None:
+        return page_of(run), state, True
+    again = f"This page is read again every {refresh} seconds."
+    return page_of(run, refresh=refresh, note=f"{note} {again}"), state, False
+
+
+def _look_at(path: Path, watch: Watch) -> tuple[Run, str | None]:
+    """Return a run as far as its file is written, and the note on a page about one that goes on."""
+    import attrs
+
+    from surrokit.result.records import Verdict
+    from surrokit.sessions import open_run
+
+    run = open_run(path)
+    if not watch.goes_on:
+        return run, None
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(watch.written))
+    doing = "" if watch.note is None else f" Its last note: {watch.note}."
+    note = (
+        f"The run goes on, or was killed: {watch.iteration} iterations are done, and its file "
+        f"was last written at {when}.{doing}"
+    )
+    # that it was interrupted is not known
+    findings = tuple(each for each in run.verdict if each.name != "stopped")
+    return attrs.evolve(run, verdict=Verdict(findings)), note

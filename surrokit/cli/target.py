@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from surrokit.errors import ConfigurationError, SurrokitError, TargetError
-from surrokit.executors.worker import send_whole
-from surrokit.model.model import one_by_one as in_single_rows
-from surrokit.programs.potential import read_program
-from surrokit.registry.catalogue import Catalogue
 from surrokit.registry.components import KINDS, Kind
+
+if TYPE_CHECKING:
+    from surrokit.registry.catalogue import Catalogue
 
 _PARTS = ("target", *(kind for kind in KINDS if kind != "potential"))
 
@@ -76,6 +75,8 @@ def name_or_target(target: Any, settings: Mapping[str, Any], *, one_by_one: bool
             raise TargetError(f"{given} goes with a target; give TARGET after FILE, as to sample")
         return None
     if one_by_one:
+        from surrokit.model.model import one_by_one as in_single_rows
+
         return in_single_rows(resolve_target(target, settings))
     if not isinstance(target, str) or not _is_name(target):
         return resolve_target(target, settings)
@@ -93,6 +94,7 @@ def resolve_target(target: Any, settings: Mapping[str, Any]) -> Any:
     registered target or of a program, or arguments of an object that is a function.
     """
     from surrokit.compose import make
+    from surrokit.programs.potential import read_program
 
     if not isinstance(target, str):
         return target
@@ -145,6 +147,8 @@ def _potential_of(found: Any, target: str, settings: Mapping[str, Any]) -> Any:
 
 
 def _import_module(path: Path) -> ModuleType:
+    from surrokit.executors.worker import send_whole
+
     if not path.is_file():
         raise TargetError(f"there is no file {path}; give the path to a Python file")
     name = f"surrokit_target_{path.stem}"  # no clash with a module of that name

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 
 class CoordinateMap(ABC):
     """A smooth map z -> q from the whole space, where samplers move, to arrays in C order.
 
-    Positions come in rows: z of shape (n, dim), and q of shape (n, n_user).
+    Positions come in rows: z of shape (n, free), and q of shape (n, n_user).
     """
 
     @property
@@ -26,8 +26,13 @@ class CoordinateMap(ABC):
 
     @property
     @abstractmethod
+    def free(self) -> int:
+        """Numbers in z."""
+
+    @property
     def between(self) -> BoolArray:
-        """Whether each number of z is that of a number between two bounds, shape (dim,)."""
+        """Whether each number of z is that of a number between two bounds, shape (free,)."""
+        return np.zeros(self.free, dtype=bool)
 
     @property
     def varies(self) -> BoolArray:
@@ -43,27 +48,27 @@ class CoordinateMap(ABC):
         """Return z at q, of which there may be several; NaN or infinite where q is not inside."""
 
     @abstractmethod
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the log of the volume that the map makes of a volume in z, shape (n,).
+    def volume(self, z: FloatArray) -> Pair:
+        """Return the log of what the map makes of a volume in z, (n,), and its gradient, (n, free).
 
         A map from more numbers than the set has dimensions adds the log density of what is left
         over, which integrates to a constant.
         """
 
     @abstractmethod
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, dim)."""
-
-    @abstractmethod
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim), of what has a ``gradient (n, n_user)`` in q."""
+        """Return the gradient in z, shape (n, free), of what has a ``gradient (n, n_user)``."""
+
+    def log_jacobian(self, z: FloatArray) -> FloatArray:
+        """Return the log of the volume alone, shape (n,)."""
+        return self.volume(z)[0]
 
     def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient in z of U - log Jacobian, shape (n, dim), from that of U by q."""
-        return self.vjp(z, gradient) - self.log_jacobian_gradient(z)
+        """Return the gradient in z of U - log Jacobian, shape (n, free), from that of U by q."""
+        return self.vjp(z, gradient) - self.volume(z)[1]
 
     def pull_outputs(self, z: FloatArray, jacobian: FloatArray) -> FloatArray:
-        """Return derivatives of outputs in z, shape (n, m, dim), from those (n, m, n_user) in q."""
+        """Return derivatives of outputs in z, shape (n, m, free), from those in q."""
         n, m, _ = jacobian.shape
         rows = np.repeat(z, m, axis=0)
         return self.vjp(rows, jacobian.reshape(n * m, -1)).reshape(n, m, -1)
@@ -93,11 +98,6 @@ class Constraint(CoordinateMap):
     def n_user(self) -> int:
         """Numbers in q."""
         return math.prod(self.shape)
-
-    @property
-    def between(self) -> BoolArray:
-        """None of them, shape (free,)."""
-        return np.zeros(self.free, dtype=bool)
 
 
 @attrs.frozen
@@ -130,32 +130,21 @@ to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 """
 
 
-class _Directions(Constraint):
-    """Directions of vectors, whose density by length r is r^AWAY exp(-r^2 / 2)."""
+def _volume_of_directions(vectors: FloatArray) -> Pair:
+    """Return volumes of vectors (n, k, m) whose density by length r is r^AWAY exp(-r^2 / 2).
 
-    @abstractmethod
-    def _vectors(self, z: FloatArray) -> FloatArray:
-        """Return numbers of all vectors, shape (n, numbers in each, vectors)."""
-
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the sum over vectors of a log |z| - |z|^2 / 2, less its log total along a ray."""
-        vectors = self._vectors(z)
-        squares, half = np.square(vectors).sum(axis=1), 0.5 * (vectors.shape[1] + AWAY)
-        along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
-        with np.errstate(divide="ignore"):
-            logs = 0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray
-        return np.asarray(logs.sum(axis=1))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return (a / |z|^2 - 1) z of each vector z."""
-        vectors = self._vectors(z)
-        with np.errstate(divide="ignore"):
-            by_length = AWAY / np.square(vectors).sum(axis=1, keepdims=True) - 1.0
-        return np.asarray((by_length * vectors).reshape(z.shape))
+    The volume is the sum over vectors of a log |z| - |z|^2 / 2, less its log total along a ray. The
+    gradient has the shape of the vectors.
+    """
+    squares, half = np.square(vectors).sum(axis=1), 0.5 * (vectors.shape[1] + AWAY)
+    along_a_ray = (half - 1.0) * np.log(2.0) + math.lgamma(half)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = 0.5 * AWAY * np.log(squares) - 0.5 * squares - along_a_ray
+        return logs.sum(axis=1), (AWAY / squares[:, None] - 1.0) * vectors
 
 
 @attrs.frozen
-class UnitVector(_Sized, _Directions):
+class UnitVector(_Sized):
     """Vectors q = z / |z| of ``size`` numbers; volumes are those of the surface."""
 
     name = "unit_vector"
@@ -164,30 +153,28 @@ class UnitVector(_Sized, _Directions):
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return z / |z|; NaN at the origin."""
         with np.errstate(invalid="ignore"):
-            return z / _length(z)
+            return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return a vector of the likeliest length in the direction of q."""
         inside = np.abs(np.square(q).sum(axis=1) - 1.0) < CLOSE
         return _only_where(inside, q * np.sqrt(AWAY))
 
+    def volume(self, z: FloatArray) -> Pair:
+        """Return that of one direction."""
+        value, gradient = _volume_of_directions(z[:, :, None])
+        return value, gradient[:, :, 0]
+
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (g - q q^T g) / |z|."""
         q = self.to_bounded(z)
-        along = np.einsum("nk,nk->n", q, gradient)
+        across = gradient - q * np.einsum("nk,nk->n", q, gradient)[:, None]
         with np.errstate(invalid="ignore"):
-            return np.asarray((gradient - q * along[:, None]) / _length(z))
-
-    def _vectors(self, z: FloatArray) -> FloatArray:
-        return z[:, :, None]
-
-
-def _length(z: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.square(z).sum(axis=1, keepdims=True)))
+            return np.asarray(across / np.linalg.norm(z, axis=1, keepdims=True))
 
 
 @attrs.frozen
-class Circular(_Directions):
+class Circular(Constraint):
     """Angles in (-pi, pi], of which both ends are one.
 
     Each is the direction of a vector in the plane. So chains cross the ends as they cross any other
@@ -206,7 +193,7 @@ class Circular(_Directions):
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return atan2(y, x)."""
-        x, y = self._vectors(z).swapaxes(0, 1)
+        x, y = np.split(z, 2, axis=1)
         return np.asarray(np.arctan2(y, x))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
@@ -214,15 +201,17 @@ class Circular(_Directions):
         inside = np.asarray((np.abs(q) <= np.pi).all(axis=1))
         return _only_where(inside, np.sqrt(AWAY) * np.concatenate([np.cos(q), np.sin(q)], axis=1))
 
+    def volume(self, z: FloatArray) -> Pair:
+        """Return that of all directions."""
+        value, gradient = _volume_of_directions(z.reshape(len(z), 2, -1))
+        return value, gradient.reshape(z.shape)
+
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return g (-y, x) / (x^2 + y^2)."""
-        x, y = self._vectors(z).swapaxes(0, 1)
+        x, y = np.split(z, 2, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             turn = gradient / (np.square(x) + np.square(y))
         return np.concatenate([-y * turn, x * turn], axis=1)
-
-    def _vectors(self, z: FloatArray) -> FloatArray:
-        return z.reshape(len(z), 2, math.prod(self.shape))
 
 
 @attrs.frozen
@@ -266,22 +255,22 @@ class _Matrices(_Sized):
         return found
 
     def _to_factor(self, factor: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient by L of what has a gradient by L L^T."""
+        """Return the gradient by L of what has a gradient by L L^T: (G + G^T) L."""
         matrices = gradient.reshape(-1, *self.shape)
         return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
 
     def _factors(self, q: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return Cholesky factors, and whether the matrices have one and are symmetric."""
         matrices = q.reshape(-1, *self.shape)
-        factors = np.broadcast_to(np.eye(self.size), matrices.shape).copy()
-        inside = np.ones(len(matrices), dtype=bool)
-        for i, matrix in enumerate(matrices):
+        factors = np.tile(np.eye(self.size), (len(matrices), 1, 1))
+        inside = np.isclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=CLOSE)
+        found = np.asarray(inside.all(axis=(1, 2)))
+        for i in np.flatnonzero(found):
             try:
-                factors[i] = np.linalg.cholesky(matrix)
+                factors[i] = np.linalg.cholesky(matrices[i])
             except np.linalg.LinAlgError:
-                inside[i] = False
-            inside[i] &= bool(np.allclose(matrix, matrix.T, rtol=0.0, atol=CLOSE))
-        return factors, inside
+                found[i] = False
+        return factors, found
 
 
 @attrs.frozen
@@ -303,13 +292,10 @@ class Covariance(_Matrices):
         z[:, on] = np.log(z[:, on])
         return _only_where(inside, z)
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
+    def volume(self, z: FloatArray) -> Pair:
         """Return size log 2 + sum_k (size - k + 2) log L_kk, k = 1, 2, ..."""
-        return np.asarray(self.size * np.log(2.0) + z @ self._weights)
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return size - k + 2 on the diagonal."""
-        return np.broadcast_to(self._weights, z.shape).copy()
+        weights = np.where(self._on, self.size - self._triangle()[0] + 1.0, 0.0)
+        return np.asarray(self.size * np.log(2.0) + z @ weights), np.tile(weights, (len(z), 1))
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, with the derivative of exp on the diagonal."""
@@ -323,10 +309,6 @@ class Covariance(_Matrices):
         """Which numbers of z are of the diagonal."""
         rows, columns = self._triangle()
         return np.asarray(rows == columns)
-
-    @property
-    def _weights(self) -> FloatArray:
-        return np.where(self._on, self.size - self._triangle()[0] + 1.0, 0.0)
 
     def _factor(self, z: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -360,18 +342,14 @@ class Correlation(_Matrices):
         with np.errstate(divide="ignore", invalid="ignore"):
             return _only_where(inside, np.arctanh(factor[:, *below] / np.sqrt(left[:, *below])))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
+    def volume(self, z: FloatArray) -> Pair:
         """Return sum over i > j of (size - j + 1) log(1 - w_ij^2) / 2, j = 1, 2, ..."""
-        return np.asarray(_log_sech_squared(z) @ self._weights)
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return its gradient: d log(1 - tanh^2) = -2 tanh."""
-        return -2.0 * self._weights * np.tanh(z)
+        weights = (self.size - self._triangle()[1]) / 2.0
+        return np.asarray(2.0 * (_log_sech(z) @ weights)), -2.0 * weights * np.tanh(z)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, led back through the rows of L from their ends."""
-        w, sech = self._place(np.tanh(z), 0.0), self._place(_sech(z), 1.0)
-        room = _room(sech)
+        w, sech, room = self._parts(z)
         slope = self._to_factor(self._factor(z), gradient)
         found = np.zeros_like(w)
         rest = np.einsum("nkk->nk", slope).copy()  # derivative by what is left of a row's length
@@ -384,32 +362,22 @@ class Correlation(_Matrices):
             rest[:, below] = here * w[:, below, j] + rest[:, below] * sech[:, below, j]
         return found[:, *self._triangle()]
 
-    @property
-    def _weights(self) -> FloatArray:
-        return np.asarray((self.size - self._triangle()[1]) / 2.0)
+    def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return tanh, sech, and the length that is left of rows of L before each number."""
+        w, sech = self._place(np.tanh(z), 0.0), self._place(np.exp(_log_sech(z)), 1.0)
+        room = np.ones_like(sech)
+        room[:, :, 1:] = np.cumprod(sech, axis=2)[:, :, :-1]
+        return w, sech, np.tril(room)
 
     def _factor(self, z: FloatArray) -> FloatArray:
-        room, at = _room(self._place(_sech(z), 1.0)), np.arange(self.size)
-        factor = self._place(np.tanh(z), 0.0) * room
-        factor[:, at, at] = room[:, at, at]
-        return factor
+        w, _, room = self._parts(z)
+        return (w + np.eye(self.size)) * room
 
 
-def _room(sech: FloatArray) -> FloatArray:
-    """Return the length that is left of each row of L before each of its numbers."""
-    room = np.ones_like(sech)
-    room[:, :, 1:] = np.cumprod(sech, axis=2)[:, :, :-1]
-    return np.tril(room)
-
-
-def _log_sech_squared(z: FloatArray) -> FloatArray:
-    """Return log(1 - tanh(z)^2), also far out."""
+def _log_sech(z: FloatArray) -> FloatArray:
+    """Return log(1 - tanh(z)^2) / 2, also far out."""
     size = np.abs(z)
-    return np.asarray(2.0 * (np.log(2.0) - size - np.log1p(np.exp(-2.0 * size))))
-
-
-def _sech(z: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(0.5 * _log_sech_squared(z)))
+    return np.asarray(np.log(2.0) - size - np.log1p(np.exp(-2.0 * size)))
 
 
 @attrs.frozen
@@ -424,7 +392,8 @@ class Ordered(_Sized):
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return cumulative sums of z_1, exp(z_2), exp(z_3), ..."""
-        return np.asarray(np.cumsum(self._steps(z), axis=1))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.cumsum(np.hstack([z[:, :1], np.exp(z[:, 1:])]), axis=1))
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return the first number, and logs of the steps after it."""
@@ -433,26 +402,17 @@ class Ordered(_Sized):
             inside = np.asarray(np.isfinite(q).all(axis=1) & (steps > 0.0).all(axis=1))
             return _only_where(inside, np.concatenate([q[:, :1], np.log(steps)], axis=1))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
+    def volume(self, z: FloatArray) -> Pair:
         """Return z_2 + z_3 + ..."""
-        return np.asarray(z[:, 1:].sum(axis=1))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return 0, 1, 1, ..."""
         gradient = np.ones_like(z)
         gradient[:, 0] = 0.0
-        return gradient
+        return np.asarray(z[:, 1:].sum(axis=1)), gradient
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return sums of the gradient from each number on, times the steps' derivatives."""
         later = np.cumsum(gradient[:, ::-1], axis=1)[:, ::-1]
-        steps = self._steps(z)
-        steps[:, 0] = 1.0
-        return np.asarray(later * steps)
-
-    def _steps(self, z: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            return np.concatenate([z[:, :1], np.exp(z[:, 1:])], axis=1)
+            return np.asarray(later * np.hstack([np.ones((len(z), 1)), np.exp(z[:, 1:])]))
 
 
 @attrs.frozen
@@ -470,12 +430,9 @@ class Simplex(_Sized):
 
     @_basis.default
     def _helmert(self) -> FloatArray:
-        basis = np.zeros((self.size, self.size - 1))
-        for i in range(1, self.size):
-            basis[:i, i - 1] = 1.0 / i
-            basis[i, i - 1] = -1.0
-            basis[:, i - 1] *= np.sqrt(i / (i + 1.0))
-        return basis
+        basis = np.triu(np.ones((self.size, self.size - 1))) / np.arange(1, self.size)
+        basis[np.arange(1, self.size), np.arange(self.size - 1)] = -1.0
+        return np.asarray(basis / np.linalg.norm(basis, axis=0))
 
     @property
     def free(self) -> int:
@@ -492,13 +449,11 @@ class Simplex(_Sized):
             inside = (q > 0.0).all(axis=1) & (np.abs(q.sum(axis=1) - 1.0) < CLOSE)
             return _only_where(inside, np.log(q) @ self._basis)
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
+    def volume(self, z: FloatArray) -> Pair:
         """Return sum log q_i + log(size) / 2."""
-        return np.asarray(self._log(z).sum(axis=1) + 0.5 * np.log(self.size))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return -size V^T q."""
-        return -self.size * (self.to_bounded(z) @ self._basis)
+        logs = self._log(z)
+        value = logs.sum(axis=1) + 0.5 * np.log(self.size)
+        return np.asarray(value), -self.size * (np.exp(logs) @ self._basis)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return V^T (diag(q) - q q^T) g."""
@@ -512,10 +467,9 @@ class Simplex(_Sized):
         return np.asarray(y - np.log(np.exp(y).sum(axis=1, keepdims=True)))
 
 
-CONSTRAINTS: Mapping[str, type[Any]] = {
+_BY_SIZE: Mapping[str, type[Any]] = {
     each.name: each for each in (Simplex, Ordered, UnitVector, Correlation, Covariance)
 }
-"""Name to class of those that are made by their number of rows."""
 
 
 def to_plain(constraint: Constraint | None) -> list[Any] | None:
@@ -529,5 +483,5 @@ def from_plain(data: Sequence[Any] | None) -> Constraint | None:
         return None
     name, shape = data
     made: Constraint
-    made = Circular(tuple(shape)) if name == Circular.name else CONSTRAINTS[name](shape[0])
+    made = Circular(tuple(shape)) if name == Circular.name else _BY_SIZE[name](shape[0])
     return made

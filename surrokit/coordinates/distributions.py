@@ -6,8 +6,6 @@ parameter. SciPy is not imported here, as that takes long.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,46 +18,38 @@ _SLACK = 1e-6
 
 def check_prior(prior: Any, size: int) -> None:
     """Raise ConfigurationError unless a prior is a distribution of each of ``size`` numbers."""
-    if not callable(getattr(prior, "logpdf", None)) or _is_open(prior):
+    if not callable(getattr(prior, "logpdf", None)):
         raise ConfigurationError(
             "a prior must be a frozen distribution of scipy.stats with a density, such as "
             f"scipy.stats.gamma(2), or have logpdf and support, got {prior!r}"
         )
-    ends, wanted = support_of(prior), (2, size)
+    wanted = (2, size)
     try:
-        low, high = (np.broadcast_to(end, wanted) for end in ends)
-        with np.errstate(invalid="ignore"):
-            inside = np.where(np.isinf(low), high - 1.0, low + 0.5 * (high - low))
-        inside = np.where(np.isinf(high), low + 1.0, inside)
-        inside = np.where(np.isinf(low) & np.isinf(high), 0.0, inside)
-        shape: tuple[int, ...] | str = np.shape(prior.logpdf(inside))
+        low, high = (np.broadcast_to(end, wanted) for end in _support_of(prior))
+        middle = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1.0), low + 1.0)
+        known = np.isfinite(low) & np.isfinite(high)
+        middle[known] = low[known] + 0.5 * (high - low)[known]
+        shape: object = np.shape(prior.logpdf(middle))
+    except ConfigurationError:
+        raise
     except Exception as error:  # whatever a distribution of something else raises
         shape = f"{type(error).__name__}: {error}"
     if shape != wanted:
-        given = shape if isinstance(shape, str) else f"an array of shape {shape}"
         raise ConfigurationError(
-            f"a prior must be a distribution of single numbers, got {prior!r}, whose logpdf of "
-            f"an array of shape {wanted} gives {given}; add the density of several numbers "
+            f"a prior must be a frozen distribution of single numbers, got {prior!r}, whose logpdf "
+            f"of an array of shape {wanted} gives {shape}; add the density of several numbers "
             "together to the log density"
         )
 
 
-def _is_open(prior: Any) -> bool:
-    """Return whether a family of SciPy has no parameters yet."""
-    if "rv_generic" not in {each.__name__ for each in type(prior).__mro__}:
-        return False
-    own = getattr(sys.modules.get("scipy.stats"), str(getattr(prior, "name", "")), None)
-    return bool(getattr(prior, "numargs", 0)) or own is prior
-
-
 def check_circle(prior: Any, low: float, high: float) -> None:
     """Raise ConfigurationError unless the prior of an angle is one of all angles."""
-    if repeats(prior):  # with the same value at both ends of the range, and on
+    if _repeats(prior):  # with the same value at both ends of the range, and on
         steps = np.linspace(0.0, 1.0, 7)
         here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
         fits = bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
     else:
-        least, most = support_of(prior)
+        least, most = _support_of(prior)
         fits = bool((least <= low).all() and (most >= high).all())
     if not fits:
         raise ConfigurationError(
@@ -69,7 +59,37 @@ def check_circle(prior: Any, low: float, high: float) -> None:
         )
 
 
-def support_of(prior: Any) -> Pair:
+def inside(prior: Any, lower: float, upper: float) -> tuple[float, float]:
+    """Return bounds of a number that has a prior: its support, where that is narrower.
+
+    ConfigurationError is raised where no density lies within, or it is none of a number.
+    """
+    name = name_of(prior)
+    if _repeats(prior):
+        raise ConfigurationError(
+            f"the density of the prior {name} repeats, so that it is none of a "
+            "number on the line; declare the angle by surrokit.circular(prior=...), or take "
+            "scipy.stats.vonmises_line"
+        )
+    ends = lower, upper
+    low, high = _support_of(prior)
+    if (low > lower).any() or (high < upper).any():
+        if (low != low.flat[0]).any() or (high != high.flat[0]).any():
+            raise ConfigurationError(
+                f"the prior {name} has another support for each number; declare "
+                "these by names of their own, each with its prior"
+            )
+        lower, upper = max(lower, float(low.flat[0])), min(upper, float(high.flat[0]))
+    cut_off = log_mass(prior, lower, upper) if lower < upper else None
+    if not lower < upper or (cut_off is not None and np.isneginf(cut_off).any()):
+        raise ConfigurationError(
+            f"the prior {name} lies outside the parameter's bounds {ends}; give bounds that hold "
+            "it, or leave them out"
+        )
+    return lower, upper
+
+
+def _support_of(prior: Any) -> Pair:
     """Return where a prior's density is not zero, ends of shape () or (size,).
 
     ConfigurationError is raised if it is no pair of numbers in order.
@@ -88,7 +108,7 @@ def support_of(prior: Any) -> Pair:
     return low, high
 
 
-def repeats(prior: Any) -> bool:
+def _repeats(prior: Any) -> bool:
     """Return whether a density goes on and on, as that of an angle may: no density of a number."""
     below = getattr(prior, "cdf", None)
     with np.errstate(all="ignore"):  # far out, where powers overflow
@@ -101,16 +121,16 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
     It is what a density lacks that the bounds of its parameter cut off. None where a prior that
     they do cut off has no distribution function.
     """
-    least, most = support_of(prior)
+    least, most = _support_of(prior)
     if (least >= low).all() and (most <= high).all():
         return np.zeros(())
     below = getattr(prior, "cdf", None)
     if not callable(below):
         return None
-    above: Callable[[float], Any] | None = getattr(prior, "sf", getattr(prior, "ccdf", None))
+    above = getattr(prior, "sf", getattr(prior, "ccdf", None))
     with np.errstate(divide="ignore"):
         left = np.asarray(below(high), dtype=np.float64) - np.asarray(below(low))
-        if above is not None:  # far up, where a distribution function is 1 but for rounding
+        if callable(above):  # far up, where a distribution function is 1 but for rounding
             left = np.maximum(left, np.asarray(above(low)) - np.asarray(above(high)))
         return np.asarray(np.log(left))
 
@@ -126,13 +146,10 @@ def quantiles(
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):
         return None
-    least, most = support_of(prior)
-    cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
-    below = getattr(prior, "cdf", None)
-    if cut and not callable(below):
-        return None
     try:
-        first, last = (below(bounds[0]), below(bounds[1])) if cut and below else (0.0, 1.0)
+        least, most = _support_of(prior)
+        cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
+        first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
         found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
         return np.stack([np.broadcast_to(np.asarray(each, float), (size,)) for each in found])
     except Exception:  # a distribution is code of the user's

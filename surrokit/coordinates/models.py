@@ -14,7 +14,7 @@ from surrokit.arguments import numbers, unmasked
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 
 @attrs.frozen(eq=False)
@@ -205,14 +205,14 @@ class ModelMap(CoordinateMap):
         return self.reported.dim
 
     @property
+    def free(self) -> int:
+        """Numbers on the line."""
+        return self.line.dim
+
+    @property
     def varies(self) -> BoolArray:
         """Which reported numbers are not constant, shape (n_user,)."""
         return self.reported.varies
-
-    @property
-    def between(self) -> BoolArray:
-        """Nothing is known of bounds here."""
-        return np.zeros(self.line.dim, dtype=bool)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return all that the model reports, shape (..., n_user), at z of shape (..., dim)."""
@@ -223,6 +223,10 @@ class ModelMap(CoordinateMap):
         """Return z, shape (n, dim), at reported positions (n, n_user)."""
         by_name = self.reported.split(np.asarray(q, dtype=np.float64))
         return self.unconstrain({name: by_name[name] for name in self.own.specs})
+
+    def volume(self, z: FloatArray) -> Pair:
+        """Return zeros: U on the line is the density that the library has."""
+        return np.zeros(len(z)), np.zeros(z.shape)
 
     def read(self, initial: object, n: int) -> FloatArray:
         """Return a user's starting positions on the line, shape (n, dim), from arrays by name.
@@ -264,27 +268,13 @@ class ModelMap(CoordinateMap):
             )
         return z
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return zeros, shape (n,): U on the line is the density that the library has."""
-        return np.zeros(len(z))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim)."""
-        return np.zeros(z.shape)
-
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Refuse; see :meth:`refuse_evaluations`."""
         del z, gradient
         self.refuse_evaluations()
 
     def refuse_evaluations(self) -> NoReturn:
-        """Refuse evaluations in the user's coordinates.
-
-        Raises
-        ------
-        ConfigurationError
-            Always: the library keeps the volumes and slopes of its map to itself.
-        """
+        """Raise ConfigurationError: the library keeps the slopes of its map to itself."""
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "
             "adds its Jacobian by itself; give warm_start the file of a former run, or leave it out"

@@ -24,15 +24,10 @@ from surrokit.coordinates.constraints import (
 from surrokit.coordinates.distributions import (
     check_circle,
     check_prior,
-    log_mass,
-    name_of,
-    repeats,
-    support_of,
+    inside,
 )
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray, Pair
-
-_EXAMPLE = "'a': None, 'b': (0, 1)"
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 """Lower and upper bound; None or an infinity means no bound."""
@@ -88,7 +83,7 @@ class Parameter:
                 f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
                 f"{self.upper}); use None for a side without a bound"
             )
-        if self.unit is not None and not (isinstance(self.unit, str) and _is_text(self.unit)):
+        if self.unit is not None and not _is_text(self.unit):
             raise ConfigurationError(
                 f"the unit of a parameter must be text such as 'Mpc', or None, got {self.unit!r}"
             )
@@ -96,37 +91,12 @@ class Parameter:
             return
         check_prior(self.prior, self.size)
         if self.constraint is None:
-            self._bound_by_prior()
+            for side, bound in zip(
+                ("lower", "upper"), inside(self.prior, lower, upper), strict=True
+            ):
+                object.__setattr__(self, side, bound if np.isfinite(bound) else None)
         elif self.constraint.ends is not None:
             check_circle(self.prior, *self.constraint.ends)
-
-    def _bound_by_prior(self) -> None:
-        """Take the support of the prior for bounds, where that is narrower."""
-        name = name_of(self.prior)
-        if repeats(self.prior):
-            raise ConfigurationError(
-                f"the density of the prior {name} repeats, so that it is none of a "
-                "number on the line; declare the angle by surrokit.circular(prior=...), or take "
-                "scipy.stats.vonmises_line"
-            )
-        low, high = support_of(self.prior)
-        lower, upper = self.bounds
-        if (low > lower).any() or (high < upper).any():
-            if (low != low.flat[0]).any() or (high != high.flat[0]).any():
-                raise ConfigurationError(
-                    f"the prior {name} has another support for each number; declare "
-                    "these by names of their own, each with its prior"
-                )
-            lower, upper = max(lower, float(low.flat[0])), min(upper, float(high.flat[0]))
-        cut_off = log_mass(self.prior, lower, upper) if lower < upper else None
-        if not lower < upper or (cut_off is not None and np.isneginf(cut_off).any()):
-            raise ConfigurationError(
-                f"the prior {name} lies outside the parameter's bounds "
-                f"{self.bounds}; give bounds that hold it, or leave them out"
-            )
-        for side, bound in (("lower", lower), ("upper", upper)):
-            if np.isfinite(bound):
-                object.__setattr__(self, side, bound)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -175,12 +145,9 @@ class Parameters:
         """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`."""
         given: Any = specs
         if not isinstance(given, Mapping):
-            names = given if isinstance(given, list | tuple) else ()
-            named = all(isinstance(name, str) for name in names)
-            example = ", ".join(f"{name!r}: None" for name in names if named)
             raise ConfigurationError(
                 "parameters must be a dictionary of names and bounds (None, a pair, or "
-                f"surrokit.vector(...)), got {given!r}; pass {{{example or _EXAMPLE}}}"
+                f"surrokit.vector(...)), got {given!r}; pass {{'a': None, 'b': (0, 1)}}"
             )
         if not specs:
             raise ConfigurationError("parameters must name at least one parameter, got none")
@@ -197,12 +164,6 @@ class Parameters:
     def unnamed(cls, dim: int) -> Parameters:
         """Return ``dim`` unbounded numbers called q[0], q[1], ..."""
         return cls({"q": Parameter((dim,))})
-
-    @cached_property
-    def _slices(self) -> Mapping[str, slice]:
-        ends = itertools.accumulate(spec.size for spec in self.specs.values())
-        triples = zip(self.specs.items(), ends, strict=True)
-        return {name: slice(end - spec.size, end) for (name, spec), end in triples}
 
     @cached_property
     def dim(self) -> int:
@@ -234,19 +195,17 @@ class Parameters:
         lead = positions.shape[:-1]
         return {
             name: positions[..., where].reshape(lead + self.specs[name].shape)
-            for name, where in self._slices.items()
+            for name, where in self.slices().items()
         }
 
     @property
     def labels_on_line(self) -> list[str]:
         """A name for each number on the line: its own, or that of the parameter it belongs to."""
-        return [
-            label
-            for name, spec in self.specs.items()
-            for label in (
-                Parameters({name: spec}).labels if spec.constraint is None else [name] * spec.free
-            )
-        ]
+        labels = []
+        for name, spec in self.specs.items():
+            own = Parameters({name: spec}).labels
+            labels += own if spec.constraint is None else [name] * spec.free
+        return labels
 
     @property
     def labels(self) -> list[str]:
@@ -271,7 +230,9 @@ class Parameters:
 
     def slices(self) -> dict[str, slice]:
         """Return the slice of each parameter in the position vector."""
-        return dict(self._slices)
+        ends = itertools.accumulate(spec.size for spec in self.specs.values())
+        pairs = zip(self.specs.items(), ends, strict=True)
+        return {name: slice(end - spec.size, end) for (name, spec), end in pairs}
 
     def find(self, names: Iterable[str]) -> list[int]:
         """Return the columns of parameters by name (``w``), and of numbers by label (``w[0]``).
@@ -280,7 +241,7 @@ class Parameters:
         """
         wanted = [names] if isinstance(names, str) else list(names)
         places = {label: [i] for i, label in enumerate(self.labels)}
-        places |= {name: list(range(self.dim))[where] for name, where in self._slices.items()}
+        places |= {name: list(range(self.dim))[where] for name, where in self.slices().items()}
         for name in wanted:
             if name not in places:
                 known = shorten(", ".join(self.specs), 200, placeholder=" ...")
@@ -308,33 +269,29 @@ class Parameters:
         parts = []
         for name, spec in self.specs.items():
             array = numbers(f"parameter {name!r}", values[name])
-            rows = array.shape[: array.ndim - len(spec.shape)]
-            if rows + spec.shape != array.shape:
+            lead = array.shape[: array.ndim - len(spec.shape)]
+            if lead + spec.shape != array.shape:
                 raise ShapeError(
                     f"parameter {name!r} must have shape {spec.shape}, got {array.shape}"
                 )
-            parts.append(array.reshape(*rows, spec.size))
+            parts.append(array.reshape(*lead, spec.size))
         shapes = [part.shape[:-1] for part in parts]
         try:
             rows = np.broadcast_shapes(*shapes)
         except ValueError as error:
-            named = zip(self.specs, shapes, strict=True)
-            given = ", ".join(f"{shape} of {name}" for name, shape in named)
+            given = ", ".join(
+                f"{shape} of {name}" for name, shape in zip(self.specs, shapes, strict=True)
+            )
             raise ShapeError(
                 f"values by name must be given for equally many positions, got {given}"
             ) from error
-        return np.concatenate(
-            [np.broadcast_to(part, (*rows, part.shape[-1])) for part in parts], axis=-1
-        )
+        return np.concatenate([np.broadcast_to(p, (*rows, p.shape[-1])) for p in parts], axis=-1)
 
 
 def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"a parameter's name must be text, got {name!r}")
     if not _is_text(name):
         raise ConfigurationError(
-            f"a parameter's name must be text that files can hold, got {name!r}. Leave out the "
-            "characters with a number"
+            f"a parameter's name must be text that files can hold, got {name!r}"
         )
     if isinstance(spec, Parameter):
         return spec
@@ -347,9 +304,10 @@ def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
     return Parameter(lower=lower, upper=upper)
 
 
-def _is_text(text: str) -> bool:
-    """Return whether files can hold a text that is not empty."""
-    return bool(text) and not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text)
+def _is_text(text: object) -> bool:
+    """Return whether this is text that files can hold, and not empty."""
+    known = isinstance(text, str) and bool(text)
+    return known and not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in str(text))
 
 
 Shape = int | tuple[int, ...]
@@ -491,21 +449,18 @@ def _read_range(name: str, spec: Parameter, pair: Any) -> list[FloatArray]:
     what = f"the plausible range of {name!r}"
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ConfigurationError(f"{what} must be a pair (low, high), got {pair!r}")
-    ends = []
-    for side in pair:
-        try:
-            ends.append(np.broadcast_to(numbers(what, side), spec.shape).reshape(spec.size))
-        except (ValueError, ShapeError) as error:
-            raise ConfigurationError(
-                f"the ends of {what} must be numbers, or arrays of shape {spec.shape}, got {side!r}"
-            ) from error
-    low, high = ends
-    if not (np.isfinite(ends).all() and (low < high).all()):
+    try:
+        ends = [np.broadcast_to(numbers(what, side), spec.shape).reshape(-1) for side in pair]
+    except (ValueError, ShapeError) as error:
+        raise ConfigurationError(
+            f"the ends of {what} must be numbers, or arrays of shape {spec.shape}, got {pair!r}"
+        ) from error
+    if not (np.isfinite(ends).all() and (ends[0] < ends[1]).all()):
         raise ConfigurationError(
             f"{what} must be finite numbers with low < high, got ({pair[0]}, {pair[1]})"
         )
     least, most = spec.bounds
-    if (low < least).any() or (high > most).any():
+    if (ends[0] < least).any() or (ends[1] > most).any():
         raise ConfigurationError(
             f"{what} is ({pair[0]}, {pair[1]}), which reaches beyond its "
             f"bounds ({least:g}, {most:g}); leave out what the bounds leave out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -17,13 +17,15 @@ from surrokit.types import BoolArray, FloatArray, Pair
 class Derivatives:
     """Derivatives of an elementwise map for the chain rule; arrays of shape (n, dim).
 
-    They are dq/dz and d2q/dz2, and the same of log |dq/dz|. ``third`` are those of third order.
+    They are those of q by z, and those of log |dq/dz|, to third order.
     """
 
     first: FloatArray
     second: FloatArray
+    third: FloatArray
     log_first: FloatArray
     log_second: FloatArray
+    log_third: FloatArray
 
     def pull(self, slopes: FloatArray) -> FloatArray:
         """Return derivatives in q, shape (n, dim) or (n, m, dim), as those in z."""
@@ -48,7 +50,6 @@ class Derivatives:
 
     def of_form(
         self,
-        third: Pair,
         inside: FloatArray,
         across: FloatArray,
         diagonal: FloatArray,
@@ -57,13 +58,13 @@ class Derivatives:
         """Return sum_ij A_ij d_k G_ij, shape (n, dim), for G_ij = q'_i M_ij q'_j and curvature.
 
         ``inside``, ``across`` and ``diagonal`` are sum_ij A_ij q'_i q'_j dM_ij/dq_k,
-        sum_j A_kj M_kj q'_j, and A_kk; ``third`` is of :meth:`Transform.third_derivatives`.
+        sum_j A_kj M_kj q'_j, and A_kk.
         """
-        added = -third[1] if gradient is None else gradient * third[0] - third[1]
+        added = -self.log_third if gradient is None else gradient * self.third - self.log_third
         return self.first * inside + 2.0 * self.second * across + diagonal * added
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False, slots=False)
 class Transform(CoordinateMap):
     """Elementwise map z -> q: identity, lower + exp(z), upper - exp(z), or a scaled logistic.
 
@@ -75,23 +76,6 @@ class Transform(CoordinateMap):
 
     lower: FloatArray
     upper: FloatArray
-    between: BoolArray = attrs.field(init=False)
-    """Whether each number has two bounds, shape (dim,)."""
-    _least: FloatArray = attrs.field(init=False)
-    _greatest: FloatArray = attrs.field(init=False)
-    _above: BoolArray = attrs.field(init=False)
-    _below: BoolArray = attrs.field(init=False)
-    _bounded: bool = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        has_lower, has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
-        set_once = partial(object.__setattr__, self)
-        set_once("_least", np.where(has_lower, np.nextafter(self.lower, np.inf), -np.inf))
-        set_once("_greatest", np.where(has_upper, np.nextafter(self.upper, -np.inf), np.inf))
-        set_once("_above", has_lower & ~has_upper)
-        set_once("_below", ~has_lower & has_upper)
-        set_once("between", has_lower & has_upper)
-        set_once("_bounded", bool((has_lower | has_upper).any()))
 
     @classmethod
     def of(cls, parameters: Parameters) -> Transform:
@@ -104,13 +88,38 @@ class Transform(CoordinateMap):
         """Numbers in the user's position vector."""
         return len(self.lower)
 
+    @property
+    def free(self) -> int:
+        """Numbers on the line: as many."""
+        return len(self.lower)
+
+    @cached_property
+    def between(self) -> BoolArray:
+        """Whether each number has two bounds, shape (dim,)."""
+        return np.asarray(np.isfinite(self.lower) & np.isfinite(self.upper))
+
+    @cached_property
+    def _one_sided(self) -> tuple[tuple[BoolArray, FloatArray, float], ...]:
+        """Which numbers have one bound, these bounds, and the sign of what is added to them."""
+        low, high = np.isfinite(self.lower) & ~self.between, np.isfinite(self.upper) & ~self.between
+        return (low, self.lower[low], 1.0), (high, self.upper[high], -1.0)
+
+    @cached_property
+    def _ends(self) -> Pair:
+        """Return the last numbers inside of the bounds."""
+        low, high = np.nextafter(self.lower, np.inf), np.nextafter(self.upper, -np.inf)
+        return (
+            np.where(np.isfinite(self.lower), low, -np.inf),
+            np.where(np.isfinite(self.upper), high, np.inf),
+        )
+
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return g q'."""
         return gradient * self.derivatives(z).first
 
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return the gradient of sum log |dq/dz|, shape (n, dim)."""
-        return self.derivatives(z).log_first
+    def volume(self, z: FloatArray) -> Pair:
+        """Return sum log |dq/dz|, shape (n,), and its gradient."""
+        return self.log_jacobian(z), self.derivatives(z).log_first
 
     def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return both parts at once: every gradient of a bounded target comes here."""
@@ -127,24 +136,20 @@ class Transform(CoordinateMap):
         q stops at the last number inside a bound, so that a density that is infinite on the bound
         is never evaluated there.
         """
-        q = np.array(z, dtype=np.float64)
-        above, below, between = self._above, self._below, self.between
+        q, between = np.array(z, dtype=np.float64), self.between
         with np.errstate(over="ignore"):
-            q[..., above] = self.lower[above] + np.exp(q[..., above])
-            q[..., below] = self.upper[below] - np.exp(q[..., below])
+            for mask, bound, sign in self._one_sided:
+                q[..., mask] = bound + sign * np.exp(q[..., mask])
             width = self.upper[between] - self.lower[between]
             q[..., between] = self.lower[between] + width * _logistic(q[..., between])
-        if self._bounded:
-            np.clip(q, self._least, self._greatest, out=q)
-        return q
+        return np.clip(q, *self._ends, out=q)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z at q, both of shape (..., dim); infinite or NaN on or outside the bounds."""
-        z = np.array(q, dtype=np.float64)
-        above, below, between = self._above, self._below, self.between
+        z, between = np.array(q, dtype=np.float64), self.between
         with np.errstate(divide="ignore", invalid="ignore"):
-            z[..., above] = np.log(z[..., above] - self.lower[above])
-            z[..., below] = np.log(self.upper[below] - z[..., below])
+            for mask, bound, sign in self._one_sided:
+                z[..., mask] = np.log(sign * (z[..., mask] - bound))
             inside = z[..., between]
             z[..., between] = np.log(inside - self.lower[between]) - np.log(
                 self.upper[between] - inside
@@ -153,44 +158,36 @@ class Transform(CoordinateMap):
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return sum log |dq/dz|, shape (n,)."""
-        between = self.between
-        total = z[:, self._above].sum(axis=1) + z[:, self._below].sum(axis=1)
-        if between.any():
-            size = np.abs(z[:, between])
-            width = np.log(self.upper[between] - self.lower[between])
-            total = total + (width - size - 2.0 * np.log1p(np.exp(-size))).sum(axis=1)
-        return np.asarray(total, dtype=np.float64)
+        size, width = np.abs(z[:, self.between]), (self.upper - self.lower)[self.between]
+        total = (np.log(width) - size - 2.0 * np.log1p(np.exp(-size))).sum(axis=1)
+        for mask, _, _ in self._one_sided:
+            total = total + z[:, mask].sum(axis=1)
+        return np.asarray(total)
 
     def derivatives(self, z: FloatArray) -> Derivatives:
         """Return derivatives for the chain rule at z of shape (n, dim)."""
-        first, second = np.ones_like(z), np.zeros_like(z)
-        log_first, log_second = np.zeros_like(z), np.zeros_like(z)
+        first, between = np.ones_like(z), self.between
+        second, third, log_first, log_second, log_third = np.zeros((5, *z.shape))
         with np.errstate(over="ignore"):
-            for mask, sign in ((self._above, 1.0), (self._below, -1.0)):
-                first[:, mask] = second[:, mask] = sign * np.exp(z[:, mask])
+            for mask, _, sign in self._one_sided:
+                first[:, mask] = second[:, mask] = third[:, mask] = sign * np.exp(z[:, mask])
                 log_first[:, mask] = 1.0
-        between = self.between
         if between.any():
             p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
-            slope = p * rest  # not p (1 - p), which loses the upper tail
+            slope, lean = p * rest, rest - p  # not p (1 - p), which loses the upper tail
             width = self.upper[between] - self.lower[between]
-            first[:, between] = width * slope
-            second[:, between] = width * slope * (rest - p)
-            log_first[:, between] = rest - p
-            log_second[:, between] = -2.0 * slope
-        return Derivatives(first=first, second=second, log_first=log_first, log_second=log_second)
-
-    def third_derivatives(self, z: FloatArray) -> Pair:
-        """Return d3q/dz3 and the third derivative of log |dq/dz|, each shape (n, dim)."""
-        third, log_third, between = np.zeros_like(z), np.zeros_like(z), self.between
-        with np.errstate(over="ignore"):
-            third[:, self._above] = np.exp(z[:, self._above])
-            third[:, self._below] = -np.exp(z[:, self._below])
-        p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
-        slope, width = p * rest, self.upper[between] - self.lower[between]
-        third[:, between] = width * slope * (np.square(rest - p) - 2.0 * slope)
-        log_third[:, between] = -2.0 * slope * (rest - p)
-        return third, log_third
+            first[:, between], second[:, between] = width * slope, width * slope * lean
+            third[:, between] = width * slope * (np.square(lean) - 2.0 * slope)
+            log_first[:, between], log_second[:, between] = lean, -2.0 * slope
+            log_third[:, between] = -2.0 * slope * lean
+        return Derivatives(
+            first=first,
+            second=second,
+            third=third,
+            log_first=log_first,
+            log_second=log_second,
+            log_third=log_third,
+        )
 
 
 def _logistic(z: FloatArray) -> FloatArray:
@@ -237,6 +234,11 @@ class Blocks(CoordinateMap):
         return self.parameters.dim
 
     @property
+    def free(self) -> int:
+        """Numbers on the line."""
+        return self.parameters.free
+
+    @property
     def varies(self) -> BoolArray:
         """Which of the user's numbers are not constant, shape (n_user,)."""
         return self.parameters.varies
@@ -258,23 +260,16 @@ class Blocks(CoordinateMap):
         q = np.asarray(q, dtype=np.float64)
         return np.concatenate([of.to_unbounded(q[:, user]) for _, user, of in self.blocks], axis=1)
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the sum of those of the blocks."""
-        return np.asarray(np.sum([of.log_jacobian(z[:, line]) for line, _, of in self.blocks], 0))
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return those of the blocks."""
-        parts = [of.log_jacobian_gradient(z[:, line]) for line, _, of in self.blocks]
-        return np.concatenate(parts, axis=1)
+    def volume(self, z: FloatArray) -> Pair:
+        """Return the sum of the blocks' volumes, and its gradient."""
+        values, gradients = zip(
+            *(of.volume(z[:, line]) for line, _, of in self.blocks), strict=True
+        )
+        return np.asarray(np.sum(values, axis=0)), np.concatenate(gradients, axis=1)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return those of the blocks."""
         parts = [of.vjp(z[:, line], gradient[:, user]) for line, user, of in self.blocks]
-        return np.concatenate(parts, axis=1)
-
-    def pull_back(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return those of the blocks."""
-        parts = [of.pull_back(z[:, line], gradient[:, user]) for line, user, of in self.blocks]
         return np.concatenate(parts, axis=1)
 
 
@@ -289,12 +284,6 @@ class Scaling(CoordinateMap):
     shift: FloatArray
     matrix: FloatArray
     log_volume: float = attrs.field()
-    _factors: FloatArray | None = attrs.field(init=False)
-
-    @_factors.default
-    def _diagonal(self) -> FloatArray | None:
-        factors = np.diag(self.matrix).copy()
-        return factors if np.array_equal(self.matrix, np.diag(factors)) else None
 
     @log_volume.default
     def _log_volume(self) -> float:
@@ -306,9 +295,9 @@ class Scaling(CoordinateMap):
         return len(self.shift)
 
     @property
-    def between(self) -> BoolArray:
-        """None of them, shape (dim,)."""
-        return np.zeros(len(self.shift), dtype=bool)
+    def free(self) -> int:
+        """Numbers in z: as many."""
+        return len(self.shift)
 
     @property
     def apart(self) -> BoolArray:
@@ -318,21 +307,16 @@ class Scaling(CoordinateMap):
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return x, shape (..., dim), at z of shape (..., dim)."""
-        if self._factors is not None:  # no sum, which would round by how many rows there are
-            return np.asarray(z * self._factors + self.shift)
-        return np.asarray(z @ self.matrix.T + self.shift)
+        # not z A^T, which would round by how many rows there are
+        return np.asarray(np.einsum("...j,ij->...i", z, self.matrix) + self.shift)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at x of shape (n, dim)."""
         return np.asarray(np.linalg.solve(self.matrix, (q - self.shift).T).T)
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return log |det A|, shape (n,), at z of shape (n, dim)."""
-        return np.full(len(z), self.log_volume)
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return zeros, shape (n, dim)."""
-        return np.zeros(z.shape)
+    def volume(self, z: FloatArray) -> Pair:
+        """Return log |det A|, shape (n,), and zeros."""
+        return np.full(len(z), self.log_volume), np.zeros(z.shape)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return A^T g."""
@@ -374,6 +358,11 @@ class Scaled(CoordinateMap):
         return self.inner.n_user
 
     @property
+    def free(self) -> int:
+        """Numbers in z, as many as on the line."""
+        return self.inner.free
+
+    @property
     def varies(self) -> BoolArray:
         """Which of the user's numbers are not constant, shape (n_user,)."""
         return self.inner.varies
@@ -391,14 +380,10 @@ class Scaled(CoordinateMap):
         """Return z, shape (n, dim), at q of shape (n, n_user)."""
         return self.scaling.to_unbounded(self.inner.to_unbounded(q))
 
-    def log_jacobian(self, z: FloatArray) -> FloatArray:
-        """Return the sum of both, shape (n,)."""
-        return self.inner.log_jacobian(self.scaling.to_bounded(z)) + self.scaling.log_volume
-
-    def log_jacobian_gradient(self, z: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, dim)."""
-        line = self.scaling.to_bounded(z)
-        return self.scaling.pull(self.inner.log_jacobian_gradient(line))
+    def volume(self, z: FloatArray) -> Pair:
+        """Return the sum of both, shape (n,), and its gradient."""
+        value, gradient = self.inner.volume(self.scaling.to_bounded(z))
+        return value + self.scaling.log_volume, self.scaling.pull(gradient)
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return that of the scaling, of that of the other."""

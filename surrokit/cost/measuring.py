@@ -47,7 +47,7 @@ def stairs_along(
     transform = transform_of(target.target)
     if len(positions) < 2 or GRADIENT not in target.capabilities:
         return []
-    own = gradients + transform.log_jacobian_gradient(positions)
+    own = gradients + transform.volume(positions)[1]
     level = _LEVEL * np.maximum(np.abs(values), 1.0)[:, None]
     suspects = np.flatnonzero((np.abs(own) <= level).all(axis=0))
     at, labels = positions[int(np.argmin(values))], labels_on_line(target.target)

@@ -60,8 +60,8 @@ def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[st
     try:
         found = [labels[i] for i in worst if _goes_on(target, positions, axes[i])]
         if not found and len(worst) > 1 and len(axes) <= MANY:
-            direction = simplified(target.target, _widest(positions))
-            if direction is not None and _goes_on(target, positions, direction):
+            direction = simplified(target.target, _widest(positions)[:, None])[0]
+            if _goes_on(target, positions, direction):
                 found = [name_of(target.target, direction)]
     except BudgetSpent:
         return ()

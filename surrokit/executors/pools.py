@@ -6,32 +6,27 @@ import multiprocessing
 import os
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
-from typing import Any, TypeAlias
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from multiprocessing import connection
+from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.worker import (
-    Conditions,
+    Payload,
     Reply,
-    begin_as_worker,
     cannot_load,
     evaluate,
+    load,
     pack,
-    ready,
     try_at,
     whoami,
+    work,
 )
 from surrokit.limits import current_meter
 from surrokit.model.model import Model, change_model
@@ -41,7 +36,7 @@ from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 DEATHS = 3
-"""Times in a row that workers may die before any position is done."""
+"""Times that workers may die at one position."""
 
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -80,7 +75,7 @@ class Spread:
         if self._pool.closed:
             return one_after_another(source, what, rows)
         replies = iter(self._pool.evaluate(what, rows))
-        return row_by_row(lambda _: next(replies).unpack(source), rows)
+        return row_by_row(lambda _: next(replies).unpack(), rows)
 
     def __reduce__(self) -> tuple[Callable[[], EachRow], tuple[()]]:
         return _alone, ()
@@ -173,16 +168,17 @@ class Given(WorkerPool):
     def take(self, source: Source) -> None:
         """Send a target to one of them, to see that it can be done."""
         self._payload = payload = pack(source)
-        _, failure = _result(_submitted(self._executor, ready, payload.key, payload, whoami()))
+        failure = _result(_submitted(self._executor, load, payload, whoami()))
         if failure is not None:
             raise cannot_load(failure)
 
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
         """Give rows to workers, with the target while some lack it."""
+        errors: dict[str, Any] = dict(np.geterr())
 
         def send(i: int) -> Future[Reply]:
             payload = self._payload if self._lacking else None
-            task = (self._payload.key, payload, what, rows[i].copy(), Conditions.now())
+            task = (self._payload.key, payload, what, rows[i].copy(), errors, whoami())
             return _submitted(self._executor, evaluate, *task)
 
         def again(i: int, reply: Reply) -> Future[Reply] | None:
@@ -247,22 +243,71 @@ def _broken(error: Exception) -> WorkerError:
 
 # --- processes of our own ---
 
-_Lost: TypeAlias = list[tuple[int, FloatArray]]
+
+class Worker:
+    """A process of our own with a target, which is at work on one row, or on None."""
+
+    def __init__(self, payload: Payload) -> None:
+        from joblib.externals.loky.backend import get_context  # late: importing stays fast
+
+        context = get_context("loky")  # which does not run the user's script again
+        self.row: int | None = None
+        self.since = 0.0
+        self.connection, other = context.Pipe()
+        self._process = context.Process(
+            target=work, args=(other, payload, os.getpid()), env=_ONE_THREAD
+        )
+        self._process.start()
+        other.close()
+
+    def await_start(self) -> None:
+        """Wait until it has the target; ConfigurationError is raised if it cannot load it."""
+        try:
+            failure = self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerError(
+                "worker processes die as soon as they have the target; try one position in "
+                "this process, without compute=, or pass compute=sk.Compute(executor='threads')"
+            ) from error
+        if failure is not None:
+            raise cannot_load(failure)
+
+    def begin(self, i: int, *task: Any) -> None:
+        """Begin with row i."""
+        self.row, self.since = i, time.monotonic()
+        with suppress(OSError):  # it has died, as is found out where its reply is read
+            self.connection.send(task)
+
+    def reply(self) -> Reply | None:
+        """Return its reply; None if it has died."""
+        try:
+            found: Reply = self.connection.recv()
+        except (EOFError, OSError):
+            return None
+        self.row = None
+        return found
+
+    def end(self) -> None:
+        """Let it go, by force if it is at work."""
+        from joblib.externals.loky.backend.utils import kill_process_tree
+
+        self.connection.close()
+        if self.row is None:
+            self._process.join(5.0)
+        if self._process.is_alive():
+            kill_process_tree(self._process)
+        self._process.join()
 
 
 class Processes(WorkerPool):
     """Worker processes of our own, which can be killed and started anew.
 
-    As many calls are out at a time as there are workers, so that each begins at once, and its
-    time can be told; after ``timeout`` seconds it is given up.
+    Each has one call at a time, which is given up after ``timeout`` seconds.
     """
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
         self.workers, self.timeout = workers, timeout
-        self._pool: Any = None
-        self._out: dict[Future[Reply], tuple[int, FloatArray, float]] = {}  # row, and since when
-        self._hung = 0
-        self._busy = False
+        self._crew: list[Worker] = []
 
     def take(self, source: Source) -> None:
         """Start the workers with a target."""
@@ -273,7 +318,14 @@ class Processes(WorkerPool):
                 "compute=sk.Compute(executor='threads')"
             )
         self._payload = pack(source)
-        self._start()
+        try:
+            for _ in range(self.workers):
+                self._crew.append(Worker(self._payload))
+            for worker in self._crew:
+                worker.await_start()
+        except BaseException:
+            self.close()
+            raise
 
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
         """Give rows to workers; those whose worker dies are given to others.
@@ -283,131 +335,63 @@ class Processes(WorkerPool):
         WorkerError
             If workers die time and again.
         """
-        self._busy, deaths = True, 0
-        waiting, replies = deque(enumerate(rows)), dict[int, Reply]()
-        meter = current_meter()
+        waiting, replies, deaths = deque(range(len(rows))), dict[int, Reply](), Counter[int]()
+        errors, meter = dict(np.geterr()), current_meter()
         while len(replies) < len(rows):
-            if self._hung == self.workers:
-                self._restart()
-            conditions = Conditions.now() if waiting else None
-            while waiting and len(self._out) < self.workers - self._hung:
-                i, row = waiting.popleft()
-                task = (evaluate, self._payload.key, None, what, row.copy(), conditions)
-                self._out[self._submit(*task)] = i, row, time.monotonic()
-            came, lost = self._gather(replies)
-            if lost:
-                deaths = 1 if came else deaths + 1
-                if deaths == DEATHS:
-                    raise _dead(len(lost), lost[0][1])
-                waiting.extendleft(reversed(lost))
-                self._restart()
+            for worker in self._crew:
+                if waiting and worker.row is None:
+                    i = waiting.popleft()
+                    worker.begin(i, what, rows[i].copy(), errors)
+            busy = [(worker, worker.row) for worker in self._crew if worker.row is not None]
+            came = connection.wait([worker.connection for worker, _ in busy], self._left(busy))
+            for worker, i in busy:
+                if worker.connection in came:
+                    reply = worker.reply()
+                elif self.timeout is not None and worker.since <= time.monotonic() - self.timeout:
+                    reply = Reply(error=_too_long(self.timeout))
+                else:
+                    continue
+                if reply is None:
+                    deaths[i] += 1
+                    waiting.appendleft(i)
+                    if deaths[i] == DEATHS:
+                        raise _dead(rows[i])
+                else:
+                    replies[i] = reply
+                if worker.row is not None:
+                    self._replace(worker)
             meter.left(len(rows) - len(replies))
-        if self._hung:
-            self._restart()
-        self._busy = False
         return [replies[i] for i in range(len(rows))]
 
     def close(self) -> None:
         """End the workers, by force if they are at work."""
         self.closed = True
-        pool, self._pool = self._pool, None
-        if pool is not None and self._busy:
-            self._kill(pool)
-        elif pool is not None:
-            pool.shutdown(wait=True)
+        crew, self._crew = self._crew, []
+        for worker in crew:
+            worker.end()
 
-    def _gather(self, replies: dict[int, Reply]) -> tuple[int, _Lost]:
-        """Wait for a reply; return how many came, and the rows whose worker died.
+    def _left(self, busy: list[tuple[Worker, int]]) -> float | None:
+        if self.timeout is None:
+            return None
+        return max(min(worker.since for worker, _ in busy) + self.timeout - time.monotonic(), 0.0)
 
-        Calls that have been out for too long are given up.
-        """
-        seconds = None
-        if self.timeout is not None:
-            first = min(since for *_, since in self._out.values())
-            seconds = max(first + self.timeout - time.monotonic(), 0.0)
-        came, lost = 0, _Lost()
-        for future in wait(self._out, timeout=seconds, return_when=FIRST_COMPLETED).done:
-            i, row, _ = self._out.pop(future)
-            try:
-                replies[i] = future.result()
-                came += 1
-            except BrokenExecutor:
-                lost.append((i, row))
-        if lost:  # the pool is broken, so those that are still out are lost too
-            lost += [(i, row) for i, row, _ in self._out.values()]
-            self._out.clear()
-        for future, (i, _, since) in tuple(self._out.items()):
-            if self.timeout is not None and since <= time.monotonic() - self.timeout:
-                error = TimeoutError(f"the call took longer than timeout={self.timeout:g} seconds")
-                say_place(error, None)
-                replies[i] = Reply(error=error)
-                del self._out[future]
-                self._hung += 1
-        return came, lost
-
-    def _submit(self, function: Any, *arguments: Any) -> Future[Any]:
-        try:
-            future: Future[Any] = self._pool.submit(function, *arguments)
-        except BrokenExecutor as error:  # a worker died while there was nothing to do
-            future = Future()
-            future.set_exception(error)
-        return future
-
-    def _kill(self, pool: Any) -> None:
-        # a call that the pool has taken, but not handed out, would end its thread by an error
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end and not all(f.running() or f.done() for f in self._out):
-            time.sleep(0.001)  # futures do not tell when they begin
-        pool.shutdown(wait=True, kill_workers=True)
-
-    def _restart(self) -> None:
-        self._kill(self._pool)
-        self._hung = 0
-        self._start()
-
-    def _start(self) -> None:
-        from joblib.externals.loky import ProcessPoolExecutor  # late: importing stays fast
-
-        self._pool = ProcessPoolExecutor(
-            max_workers=self.workers,
-            initializer=begin_as_worker,
-            initargs=(self._payload, os.getpid()),
-            env=_ONE_THREAD,
-        )
-        try:
-            self._await_workers()
-        except BaseException:
-            self._busy = True
-            self.close()
-            raise
-
-    def _await_workers(self) -> None:
-        """Wait until all workers have the target, since calls are timed and starting is no part."""
-        seen: set[str] = set()
-        pause = 0.02 if self.workers > 1 else 0.0  # which leaves the next such task to others
-        for _ in range(200):
-            arguments = (self._payload.key, None, whoami(), pause)
-            for task in [self._submit(ready, *arguments) for _ in range(self.workers)]:
-                try:
-                    name, failure = task.result()
-                except BrokenExecutor as error:
-                    raise WorkerError(
-                        "worker processes die as soon as they have the target; try one position in "
-                        "this process, without compute=, or pass "
-                        "compute=sk.Compute(executor='threads')"
-                    ) from error
-                if failure is not None:
-                    raise cannot_load(failure)
-                seen.add(name)
-            if len(seen) >= self.workers:
-                return
+    def _replace(self, worker: Worker) -> None:
+        worker.end()
+        new = Worker(self._payload)
+        self._crew[self._crew.index(worker)] = new
+        new.await_start()
 
 
-def _dead(n: int, row: FloatArray) -> WorkerError:
+def _too_long(timeout: float) -> TimeoutError:
+    error = TimeoutError(f"the call took longer than timeout={timeout:g} seconds")
+    say_place(error, None)
+    return error
+
+
+def _dead(row: FloatArray) -> WorkerError:
     where = ", ".join(f"{x:.6g}" for x in row[:10])
     return WorkerError(
-        f"worker processes died {DEATHS} times in a row, the last time at work on {n} "
-        f"position{'s' if n > 1 else ''}, one of them at ({where}), in the user's coordinates. Try "
-        "that position in this process, without compute=; if memory ran out, pass fewer workers, "
-        "as compute=sk.Compute(workers=2). A run with path=... can be resumed"
+        f"worker processes died {DEATHS} times at work on the position ({where}), in the user's "
+        "coordinates. Try it in this process, without compute=; if memory ran out, pass fewer "
+        "workers, as compute=sk.Compute(workers=2). A run with path=... can be resumed"
     )

@@ -11,9 +11,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from functools import lru_cache
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,7 +31,6 @@ KEPT = 4
 _HOME = uuid.uuid4().hex
 
 _sources: dict[str, Source] = {}
-_failures: dict[str, str] = {}
 _by_value: dict[str, tuple[ModuleType, str]] = {}
 
 
@@ -83,21 +80,6 @@ def cannot_load(reason: str) -> ConfigurationError:
     )
 
 
-@attrs.frozen
-class Conditions:
-    """What decides, beside the target, what a call returns and warns of."""
-
-    errors: dict[str, Any]  # NumPy's treatment of those of floating point
-    filters: tuple[bytes, ...]  # of warnings, pickled one by one
-    home: str  # the process that asks
-
-    @classmethod
-    def now(cls) -> Conditions:
-        """Return the conditions that hold in this process."""
-        errors: dict[str, Any] = dict(np.geterr())
-        return cls(errors, _each(pickle.dumps, tuple(warnings.filters)), whoami())
-
-
 def whoami() -> str:
     """Return a name for this process, unlike that of any other on any machine."""
     return f"{_HOME}-{os.getpid()}"  # a forked process has the same first part
@@ -108,14 +90,12 @@ class Reply:
     """Results of one row, or why there are none, from a worker.
 
     An exception that cannot be sent is given by its class's name, kind of failure and message.
-    Warnings are told by message, category, file and line, and ``notes`` are those of the target's
-    precision.
+    Warnings are told by message, category, file and line.
     """
 
     results: tuple[FloatArray, ...] | None = None
     error: Exception | tuple[str, type[Exception], str] | None = None
     place: Place | None = None  # of the error
-    notes: tuple[frozenset[str], frozenset[str]] | None = None
     warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
     worker: str = ""
 
@@ -124,15 +104,14 @@ class Reply:
         """Whether the worker has not got the target."""
         return self.results is None and self.error is None
 
-    def unpack(self, source: Source) -> tuple[FloatArray, ...]:
-        """Return the results, or raise what was raised; warn as was warned.
-
-        The target in this process learns what is known of its precision.
-        """
+    def unpack(self) -> tuple[FloatArray, ...]:
+        """Return the results, or raise what was raised; warn as was warned."""
         for message, category, file, line in self.warned:
-            warnings.warn_explicit(message, category, file, line, registry=_seen)
-        if self.notes is not None:
-            source.precision.add(self.notes)  # type: ignore[attr-defined]
+            try:
+                warnings.warn_explicit(message, category, file, line, registry=_seen)
+            except Warning as warned:  # here warnings are errors
+                say_place(warned, (file, line))
+                raise
         if self.results is not None:
             return self.results
         assert self.error is not None
@@ -156,6 +135,42 @@ def try_at(source: Source, what: str, row: FloatArray) -> Reply:
         return Reply(error=as_failure(error))
 
 
+def evaluate(
+    key: str,
+    payload: Payload | None,
+    what: str,
+    row: FloatArray,
+    errors: dict[str, Any],
+    home: str,
+) -> Reply:
+    """Return the reply for one row (width,), a position and whatever else goes with it.
+
+    It has neither results nor an error where the target of that fingerprint is not here, and was
+    not sent. ``errors`` is NumPy's treatment of those of floating point in the process ``home``
+    that asks.
+    """
+    worker = whoami()
+    if key not in _sources and payload is not None and (failure := load(payload, home)):
+        raise RuntimeError(f"{worker} cannot load the target: {failure}")
+    source = _sources.get(key)
+    if source is None:
+        return Reply(worker=worker)
+    elsewhere = worker != home
+    recorded: Any = warnings.catch_warnings(record=True) if elsewhere else nullcontext([])
+    with np.errstate(**errors), recorded as warned:
+        if elsewhere:  # the process that asks decides what is shown
+            warnings.simplefilter("default")
+        reply = try_at(source, what, row)
+    error = reply.error
+    return attrs.evolve(
+        reply,
+        error=_sendable(error) if isinstance(error, Exception) else None,
+        place=place_of(error) if isinstance(error, Exception) else None,
+        warned=tuple((str(w.message), _category(w), w.filename, w.lineno) for w in warned),
+        worker=worker,
+    )
+
+
 def _sendable(error: Exception) -> Exception | tuple[str, type[Exception], str]:
     with suppress(Exception):  # whatever its class does when it is taken apart
         copy = pickle.loads(pickle.dumps(error))
@@ -167,8 +182,30 @@ def _sendable(error: Exception) -> Exception | tuple[str, type[Exception], str]:
     return type(error).__name__, base, str(error)
 
 
-def begin_as_worker(payload: Payload, parent: int) -> None:
-    """Begin as a worker of a pool of our own.
+def _category(warned: warnings.WarningMessage) -> type[Warning]:
+    try:
+        pickle.dumps(warned.category)
+    except Exception:  # a class that only the worker knows
+        return UserWarning
+    return warned.category
+
+
+def load(payload: Payload, home: str) -> str | None:
+    """Keep a target here, for a process ``home``; return why that cannot be done, if so."""
+    sys.path.extend(path for path in payload.paths if path not in sys.path)
+    try:
+        _sources[payload.key] = pickle.loads(payload.source)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    for key in list(_sources)[:-KEPT]:
+        del _sources[key]
+    if whoami() != home:  # threads of one worker would only wait for those of the others
+        threadpool_limits(limits=1, user_api="blas")
+    return None
+
+
+def work(connection: Any, payload: Payload, parent: int) -> None:
+    """Work for a pool of our own: say why the target cannot be loaded, or None, and take rows.
 
     An interrupt is for the parent alone, and a worker ends when its parent, the process of that
     number, is gone: perhaps before this one could ask for it.
@@ -181,87 +218,9 @@ def begin_as_worker(payload: Payload, parent: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
-        if os.getppid() != parent:
-            os._exit(1)
         threading.Thread(target=end_with_it, daemon=True).start()
-    _load(payload)
-
-
-def ready(
-    key: str, payload: Payload | None, home: str, pause: float = 0.0
-) -> tuple[str, str | None]:
-    """Return this worker's name, and why it cannot load a target; None if it can."""
-    time.sleep(pause)  # others take the next such task meanwhile
-    if key not in _sources and payload is not None:
-        _load(payload, alone=whoami() != home)
-    return whoami(), None if key in _sources else _failures.get(key)
-
-
-def evaluate(
-    key: str, payload: Payload | None, what: str, row: FloatArray, conditions: Conditions
-) -> Reply:
-    """Return the reply for one row (width,), a position and whatever else goes with it.
-
-    It has neither results nor an error where the target of that fingerprint is not here, and was
-    not sent.
-    """
-    worker = whoami()
-    elsewhere = worker != conditions.home
-    if key not in _sources and payload is not None:
-        _load(payload, alone=elsewhere)
-    source = _sources.get(key)
-    if source is None and payload is not None:
-        raise RuntimeError(f"{worker} cannot load the target: {_failures.get(key)}")
-    if source is None:
-        return Reply(worker=worker)
-    recorded: Any = _filtered(conditions.filters) if elsewhere else nullcontext([])
-    with np.errstate(**conditions.errors), recorded as warned:
-        reply = try_at(source, what, row)
-    error, precision = reply.error, getattr(source, "precision", None)
-    return attrs.evolve(
-        reply,
-        error=_sendable(error) if isinstance(error, Exception) else None,
-        place=place_of(error) if isinstance(error, Exception) else None,
-        notes=None if precision is None else precision.notes,
-        warned=tuple((str(w.message), _category(w), w.filename, w.lineno) for w in warned),
-        worker=worker,
-    )
-
-
-def _category(warned: warnings.WarningMessage) -> type[Warning]:
-    try:
-        pickle.dumps(warned.category)
-    except Exception:  # a class that only the worker knows
-        return UserWarning
-    return warned.category
-
-
-def _load(payload: Payload, *, alone: bool = True) -> None:
-    sys.path.extend(path for path in payload.paths if path not in sys.path)
-    try:
-        _sources[payload.key] = pickle.loads(payload.source)
-    except Exception as error:
-        _failures[payload.key] = f"{type(error).__name__}: {error}"
-    for key in list(_sources)[:-KEPT]:
-        del _sources[key]
-    if alone:  # threads of one worker would only wait for those of the others
-        threadpool_limits(limits=1, user_api="blas")
-
-
-@contextmanager
-def _filtered(filters: tuple[bytes, ...]) -> Iterator[list[warnings.WarningMessage]]:
-    """Filter warnings as the process does that asks, and yield those that it would show."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.resetwarnings()
-        warnings.filters.extend(_each(pickle.loads, filters))  # type: ignore[attr-defined]
-        yield warned
-
-
-@lru_cache(maxsize=16)
-def _each(change: Callable[[Any], Any], filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return filters pickled or unpickled, without those whose category is unknown elsewhere."""
-    changed = []
-    for each in filters:
-        with suppress(Exception):
-            changed.append(change(each))
-    return tuple(changed)
+    with suppress(EOFError, OSError):  # the parent lets it go
+        connection.send(load(payload, ""))
+        while True:
+            what, row, errors = connection.recv()
+            connection.send(evaluate(payload.key, None, what, row, errors, ""))

@@ -23,7 +23,7 @@ from surrokit.interfaces import (
     Tuning,
 )
 from surrokit.kernel.jumps import Jumps
-from surrokit.kernel.tuning import Tuner, TunerState, moves_by_gradients
+from surrokit.kernel.tuning import Tuner, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
 from surrokit.types import Cache, FloatArray, IntArray
@@ -70,10 +70,8 @@ class Binding:
         self.sampler = sampler
         self.potential = potential
         self.bound: Kernel | None = None
-        self._chains = chains
-        self._tuner = Tuner.of(sampler, 0)
-        self._tuned: TunerState = self._tuner.start(chains, potential.dim)
-        self.tuning = self._tuner.tuning(self._tuned)
+        self._tuner = Tuner.start(sampler, 0, chains, potential.dim)
+        self.tuning = self._tuner.tuning
         self._stale = False
 
     @property
@@ -101,14 +99,14 @@ class Binding:
     def bind_to(self, potential: Potential) -> None:
         """Move on another potential from here on; earlier caches belong to the old one."""
         self.potential = potential
-        self._bind()
+        self.bound = self.sampler.bind(potential, self.tuning)
 
     # --- tuning ---
 
     @property
     def is_settled(self) -> bool:
         """Whether the last two windows of a warm-up agree about the covariance."""
-        return self._tuned.settled
+        return self._tuner.settled
 
     def tune(
         self,
@@ -119,42 +117,45 @@ class Binding:
         tuning: Tuning | None = None,
         arrived: bool = False,
     ) -> None:
-        """Begin a warm-up; see :class:`surrokit.kernel.tuning.Tuner`, and its method ``start``."""
-        self._tuner = Tuner.of(self.sampler, n_iterations, arrived=arrived)
-        state = self._tuner.start(
-            self._chains,
+        """Begin a warm-up; see :meth:`surrokit.kernel.tuning.Tuner.start`."""
+        tuner = Tuner.start(
+            self.sampler,
+            n_iterations,
+            len(self._tuner.recent),
             self.potential.dim,
+            arrived=arrived,
             covariance=covariance,
             step_size=step_size,
             tuning=tuning,
         )
-        self._use(state)
+        self._use(tuner)
 
     def update(self, state: ChainState, info: StepInfo) -> None:
         """Tune by a transition, after which the chains are in ``state``."""
-        gradients = state.cache.get("gradient")
-        self._use(self._tuner.update(self._tuned, state.positions, info, gradients))
-
-    def skip(self, positions: FloatArray) -> None:
-        """Tune by ``positions (n, dim)`` to which another kernel took the chains."""
-        self._use(self._tuner.skip(self._tuned, positions))
+        self._use(self._tuner.update(state.positions, info, state.cache.get("gradient")))
 
     def learn(self, covariance: FloatArray | None) -> None:
         """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""
         if covariance is not None:
-            self._use(attrs.evolve(self._tuned, covariance=covariance))
+            self._use(attrs.evolve(self._tuner, covariance=covariance))
 
     def tune_afresh(self) -> None:
         """Go on tuning, on a very different potential."""
-        self._use(self._tuner.restart(self._tuned))
+        self._use(self._tuner.restart())
 
     def settle(self) -> None:
         """Keep the tuning from here on, though the warm-up may have ended early."""
-        self._use(self._tuner.settle(self._tuned))
+        self._use(self._tuner.settle())
 
     def freeze(self) -> None:
         """Keep the tuning as it is from here on."""
-        self._use(self._tuner.end(self._tuned))
+        self._use(self._tuner.end())
+
+    def _use(self, tuner: Tuner) -> None:
+        changed = tuner.covariance is not self.tuning.covariance
+        self._stale |= changed and self.sampler.caches_metric
+        self._tuner, self.tuning = tuner, tuner.tuning
+        self.bound = self.sampler.bind(self.potential, self.tuning)
 
     # --- caches ---
 
@@ -165,8 +166,7 @@ class Binding:
 
     def look_up(self, state: ChainState) -> ChainState:
         """Return a state with a new cache of this kernel."""
-        self._stale = False
-        return attrs.evolve(state, cache=self.kernel.cache(state.positions))
+        return attrs.evolve(state, cache=self.cache(state.positions))
 
     def renew(self, state: ChainState) -> ChainState:
         """Return a state that has a cache of this kernel, with the cache brought up to date.
@@ -176,16 +176,6 @@ class Binding:
         density.
         """
         return self.look_up(state) if self._stale else state
-
-    def _use(self, state: TunerState) -> None:
-        tuning = self._tuner.tuning(state)
-        changed = tuning.covariance is not self.tuning.covariance
-        self._stale |= changed and self.sampler.caches_metric
-        self._tuned, self.tuning = state, tuning
-        self._bind()
-
-    def _bind(self) -> None:
-        self.bound = self.sampler.bind(self.potential, self.tuning)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -405,7 +395,7 @@ class Moves(Binding):
     def move_to(self, state: ChainState, *, tune: bool) -> None:
         """Take over the state to which another kernel took the chains."""
         if tune:
-            self.skip(state.positions)
+            self._use(self._tuner.skip(state.positions))
         self.chains, self._ahead = self.look_up(state), iter(())
 
     def move_on(self, potential: Potential) -> None:
@@ -433,8 +423,8 @@ class Moves(Binding):
         state = self.state
         self.chains = self.decider.start(state.positions, state.cache, self.kernel.potential)
 
-    def _use(self, state: TunerState) -> None:
-        super()._use(state)
+    def _use(self, tuner: Tuner) -> None:
+        super()._use(tuner)
         self.covariance = self.tuning.covariance
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from typing import Self
 
 import attrs
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Sampler, StepInfo, Tuning
@@ -20,14 +21,8 @@ FIRST_LENGTH = 4
 MAX_LENGTH = 512
 """Longest sub-chain that tuning asks for."""
 
-FIRST_STEP_SIZE = 0.5
-"""Start of the search for a step size, if nothing better is known."""
-
 STEPS_BEFORE_COVARIANCE = 10
 """Longest path, in steps, while the scales of the target are unknown."""
-
-LEAST_TO_SETTLE = 80
-"""Iterations of a window that may tell that the covariance is known well enough."""
 
 LAST = 50
 """Iterations after the last window, for the step size alone."""
@@ -86,19 +81,18 @@ class LengthSearch:
         jumps, values = excursion.jumps[moving], excursion.values[moving]
         level = self.level if self.seen[0] else float(values[:, 0].mean())
         n, m = jumps.shape
-        found = attrs.evolve(
-            self,
-            tries=self.tries + one,
-            decisions=self.decisions + one * float((~np.isnan(acceptance)).mean()),
-            acceptances=self.acceptances + one * float(np.nansum(acceptance) / len(acceptance)),
-            seen=self.seen + _padded(np.full(m, float(n))),
-            jumps=self.jumps + _padded(jumps.sum(axis=0)),
-            changes=self.changes
-            + _padded(0.5 * np.square(values[:, 1:] - values[:, :1]).sum(axis=0)),
-            values=self.values + float((values[:, 0] - level).sum()),
-            squares=self.squares + float(np.square(values[:, 0] - level).sum()),
-            level=level,
-        )
+        added = {
+            "tries": one,
+            "decisions": one * float((~np.isnan(acceptance)).mean()),
+            "acceptances": one * float(np.nansum(acceptance) / len(acceptance)),
+            "seen": _padded(np.full(m, float(n))),
+            "jumps": _padded(jumps.sum(axis=0)),
+            "changes": _padded(0.5 * np.square(values[:, 1:] - values[:, :1]).sum(axis=0)),
+            "values": float((values[:, 0] - level).sum()),
+            "squares": float(np.square(values[:, 0] - level).sum()),
+        }
+        sums = {name: getattr(self, name) + more for name, more in added.items()}
+        found = attrs.evolve(self, level=level, **sums)
         return attrs.evolve(found, top=found.top + 1) if found._too_short() else found
 
     def forgotten(self) -> FloatArray:
@@ -137,12 +131,10 @@ class LengthSearch:
         nearly as much too: a correlation of 0.1 then becomes 0.01.
         """
         tried = np.flatnonzero(self.tries)
-        if not tried.size:
-            return FIRST_LENGTH
         # chains that stayed already count as jumps of 0, so acceptance is that of moves alone
         accepted = self.acceptances[tried] / np.maximum(self.decisions[tried], 1e-300)
         gains = accepted * self.forgotten()[tried]
-        good = tried[gains >= 0.9 * gains.max()]
+        good = tried[gains >= 0.9 * gains.max(initial=0.0)]
         if not good.size:
             return FIRST_LENGTH
         power = int(good[0])
@@ -164,27 +156,23 @@ def windows(n_iterations: int, *, arrived: bool = False) -> tuple[int, tuple[int
     if n_iterations < 40:
         return 0, ()
     first, length = (5, 10) if arrived else (75, 25)
-    last = LAST
-    if n_iterations < first + last + length:
-        first, last = int(0.15 * n_iterations), int(0.25 * n_iterations)
-        return first, (n_iterations - last,)
+    if n_iterations < first + LAST + length:
+        return int(0.15 * n_iterations), (n_iterations - int(0.25 * n_iterations),)
     ends, end = [], first
-    while end < n_iterations - last:
-        end += length
-        length *= 2
-        if end + length > n_iterations - last:  # the next one does not fit: stretch this one
-            end = n_iterations - last
+    while end < n_iterations - LAST:
+        end, length = end + length, 2 * length
+        if end + length > n_iterations - LAST:  # the next one does not fit: stretch this one
+            end = n_iterations - LAST
         ends.append(end)
     return first, tuple(ends)
 
 
 def pool(
-    positions: Sequence[FloatArray],
-    gradients: Sequence[FloatArray | None],
-    moving: BoolArray,
+    positions: FloatArray,
+    gradients: FloatArray | None = None,
     known: FloatArray | None = None,
 ) -> FloatArray | None:
-    """Return the covariance within the chains that move, shrunk to its diagonal; None if flat.
+    """Return the covariance within chains, shrunk to its diagonal; None if it is flat.
 
     Flat are those, too, that rounding makes singular, as where chains run off along a line.
 
@@ -195,43 +183,34 @@ def pool(
     the target: where columns of a design are nearly collinear, by a factor of a thousand in the
     directions that are determined best.
 
-    Positions and gradients are of each iteration of a window, shape (chains, dim). Gradients are of
-    use only if they are known throughout. ``moving (chains,)`` are the chains that are not stuck,
-    and ``known (dim, dim)`` is the covariance before.
+    Positions and gradients (n, chains, dim) are of each iteration of a window, and
+    ``known (dim, dim)`` is the covariance before.
     """
-    n = int(moving.sum()) * (len(positions) - 1)
-    if n < 1:
+    iterations, chains, dim = positions.shape
+    n = chains * (iterations - 1)
+    covariance = _within(positions, n)
+    if covariance is None:
         return None
-    covariance = _within(positions, moving, n)
-    if not _is_usable(covariance):
-        return None
-    dim = len(covariance)
-    slopes = [each for each in gradients if each is not None]
-    if n > 2 * dim and len(slopes) == len(positions):
-        with np.errstate(all="ignore"):  # what overflows is not used
-            tension = _within(slopes, moving, n)
-        if _is_usable(tension):
-            covariance = _balance(covariance, tension)
+    tension = None if gradients is None or n <= 2 * dim else _within(gradients, n)
+    if tension is not None:
+        covariance = _balance(covariance, tension)
     weight = n / (n + 5.0 + dim)
-    diagonal = _diagonal(covariance, known)
-    shrunk = np.asarray(weight * covariance + (1.0 - weight) * diagonal, dtype=np.float64)
+    factor = None if known is None else _cholesky(known)
+    factor = np.eye(dim) if factor is None else factor
+    half = solve_triangular(factor, covariance, lower=True)
+    variance = np.diag(solve_triangular(factor, half.T, lower=True))
+    shrunk = weight * covariance + (1.0 - weight) * (factor * variance) @ factor.T
     return None if _cholesky(shrunk) is None else shrunk
 
 
-def _within(rows: Iterable[FloatArray], moving: BoolArray, n: int) -> FloatArray:
-    """Return the mean scatter (dim, dim) of some chains about their own means."""
-    mean: FloatArray | float = 0.0
-    scatter: FloatArray | float = 0.0
-    for count, row in enumerate(rows, start=1):
-        deviation = row - mean
-        mean = mean + deviation / count
-        scatter = scatter + deviation[:, :, None] * (row - mean)[:, None, :]
-    total = np.asarray(scatter)[moving].sum(axis=0) / n
-    return np.asarray(0.5 * (total + total.T))
-
-
-def _is_usable(covariance: FloatArray) -> bool:
-    return bool(np.isfinite(covariance).all() and (np.diag(covariance) > 0).all())
+def _within(rows: FloatArray, n: int) -> FloatArray | None:
+    """Return the scatter (dim, dim) of chains about their own means, over n; None if it is flat."""
+    if n < 1:
+        return None
+    with np.errstate(all="ignore"):  # what overflows is not used
+        away = (rows - rows.mean(axis=0)).reshape(-1, rows.shape[2])
+        total = away.T @ away / n
+    return total if np.isfinite(total).all() and (np.diag(total) > 0).all() else None
 
 
 def _cholesky(covariance: FloatArray) -> FloatArray | None:
@@ -244,28 +223,15 @@ def _cholesky(covariance: FloatArray) -> FloatArray | None:
 def _balance(covariance: FloatArray, tension: FloatArray) -> FloatArray:
     """Return X with X cov(g) X = cov(q), or cov(q) where that is singular to rounding."""
     scales = (np.diag(covariance) / np.diag(tension)) ** 0.25
-    try:
-        root = np.linalg.cholesky(covariance / scales / scales[:, None])
-        inside = root.T @ (tension * scales * scales[:, None]) @ root
-        eigenvalues, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
-    except np.linalg.LinAlgError:
+    root = _cholesky(covariance / scales / scales[:, None])
+    if root is None:
         return covariance
+    inside = root.T @ (tension * scales * scales[:, None]) @ root
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
     if not eigenvalues[0] > 1e-14 * eigenvalues[-1]:
         return covariance
     factor = scales[:, None] * (root @ (vectors * eigenvalues**-0.25))
     return np.asarray(factor @ factor.T)
-
-
-def _diagonal(covariance: FloatArray, known: FloatArray | None) -> FloatArray:
-    """Return the diagonal part of a covariance, in coordinates where another is the identity."""
-    from scipy.linalg import solve_triangular
-
-    factor = None if known is None else _cholesky(known)
-    if factor is None:
-        return np.diag(np.diag(covariance))
-    half = solve_triangular(factor, covariance, lower=True)
-    variance = np.diag(solve_triangular(factor, half.T, lower=True))
-    return np.asarray((factor * variance) @ factor.T)
 
 
 def agree(one: FloatArray, other: FloatArray) -> bool:
@@ -281,30 +247,6 @@ def agree(one: FloatArray, other: FloatArray) -> bool:
 # --- all of a warm-up ---
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class TunerState:
-    """A tuner's state as a frozen record of arrays and numbers."""
-
-    iteration: int = 0
-    log_step: float  # to try next
-    averaged_log_step: float
-    centre: float  # log step size towards which dual averaging shrinks
-    error: float = 0.0  # running mean of the target acceptance minus the acceptance
-    averaged: int  # iterations averaged since the last restart
-    searching: int  # iterations of search so far; -1 once the search is over
-    direction: int = (
-        0  # whether the search doubles (1) or halves (-1); 0 before its first iteration
-    )
-    recent: FloatArray  # acceptance of each chain of late, (chains,)
-    # of the window: positions, and gradients there or None, each of shape (chains, dim)
-    kept: tuple[tuple[FloatArray, FloatArray | None], ...] = ()
-    covariance: FloatArray | None  # from the last full window, (dim, dim)
-    warp: Warp | None  # the same
-    settled: bool = False  # did a long window agree with the one before it about the covariance?
-    lengths: LengthSearch
-    given: Tuning | None  # known from the start, and not searched
-
-
 def moves_by_gradients(sampler: Sampler) -> bool:
     """Return whether a sampler's moves follow gradients."""
     return bool(sampler.needs & {GRADIENT, GRADIENT_ALONE})
@@ -317,219 +259,216 @@ def has_to_approach(sampler: Sampler, potential: Potential, n_iterations: int) -
     left to be tuned, and if there is time for it.
     """
     is_free = bool({"step_size", "metric"} & sampler.tunes)
-    has_time = n_iterations >= 20
     offered = GRADIENT in potential.capabilities
-    return moves_by_gradients(sampler) and is_free and has_time and offered
+    return moves_by_gradients(sampler) and is_free and n_iterations >= 20 and offered
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Tuner:
-    """Tunes the settings that a sampler leaves free, over a warm-up of known length."""
+    """Tunes what a sampler leaves free, over a warm-up: each iteration gives the next record."""
 
-    tunes: frozenset[str]  # settings that the sampler leaves free
-    target_acceptance: float  # mean acceptance that the step size aims at
+    sampler: Sampler
     n_iterations: int
-    largest_step: float = math.inf
-    arrived: bool = False  # whether the chains are where the mass is
-    known: Tuning | None = None  # from an earlier run; kept if there is no warm-up
+    arrived: bool  # whether the chains are where the mass is
+    given: Tuning | None  # known from the start, and not searched
+    iteration: int = 0
+    log_step: float  # to try next
+    averaged_log_step: float
+    centre: float  # log step size towards which dual averaging shrinks
+    error: float = 0.0  # running mean of the target acceptance minus the acceptance
+    averaged: int  # iterations averaged since the last restart
+    searching: int  # iterations of search so far; -1 once the search is over
+    direction: int = 0  # whether the search doubles (1) or halves (-1); 0 before its first step
+    recent: FloatArray  # acceptance of each chain of late, (chains,)
+    # of the window: positions, and gradients there or None, each of shape (chains, dim)
+    kept: tuple[tuple[FloatArray, FloatArray | None], ...] = ()
+    covariance: FloatArray | None  # from the last full window, (dim, dim)
+    warp: Warp | None  # the same
+    settled: bool = False  # did a long window agree with the one before it about the covariance?
+    lengths: LengthSearch
 
     @classmethod
-    def of(cls, sampler: Sampler, n_iterations: int, *, arrived: bool = False) -> Tuner:
-        """Return the tuner of a sampler."""
-        return cls(
-            tunes=sampler.tunes,
-            target_acceptance=sampler.target_acceptance,
-            n_iterations=n_iterations,
-            largest_step=sampler.largest_step,
-            arrived=arrived,
-            known=sampler.tuning,
-        )
-
     def start(
-        self,
+        cls,
+        sampler: Sampler,
+        n_iterations: int,
         chains: int,
         dim: int,
         *,
+        arrived: bool = False,
         covariance: FloatArray | None = None,
         step_size: float | None = None,
         tuning: Tuning | None = None,
-    ) -> TunerState:
-        """Return the state before the first iteration, with all that is already known.
+    ) -> Self:
+        """Return the tuner before the first iteration, with all that is already known.
 
         Parameters
         ----------
+        arrived
+            Whether the chains are where the mass is.
         covariance : ndarray of shape (dim, dim), optional
             Covariance of the target, until a window gives a better one.
         step_size
-            Start of the search for a step size.
+            Start of the search for a step size; 0.5 if nothing better is known.
         tuning
             Tuning found elsewhere, which replaces the search and the estimate of the covariance.
-            The step size adapts from there as slowly as at the end of a warm-up.
+            The step size adapts from there as slowly as at the end of a warm-up. Without a
+            warm-up, and if nothing else is known, the sampler's own.
         """
-        step = FIRST_STEP_SIZE if step_size is None else step_size
-        if not self.n_iterations and covariance is None and step_size is None:
-            tuning = tuning or self.known
+        step = 0.5 if step_size is None else step_size
+        if not n_iterations and covariance is None and step_size is None:
+            tuning = tuning or sampler.tuning
         if tuning is not None:
             step, covariance = tuning.step_size, tuning.covariance
-        log_step = min(math.log(step), math.log(self.largest_step))
-        searching = 0 if self.n_iterations and tuning is None else -1
-        return TunerState(
+        log_step = min(math.log(step), math.log(sampler.largest_step))
+        return cls(
+            sampler=sampler,
+            n_iterations=n_iterations,
+            arrived=arrived,
+            given=tuning,
             log_step=log_step,
             averaged_log_step=log_step,
             centre=log_step + (_CENTRE if tuning is None else 0.0),
             # the noise of a few iterations must not undo the evidence of many
             averaged=0 if tuning is None else 100,
-            searching=searching,
+            searching=0 if n_iterations and tuning is None else -1,
             recent=np.ones(chains),
             covariance=covariance,
             lengths=LengthSearch(normal_variance=0.5 * dim),
-            given=tuning,
             warp=None if tuning is None else tuning.warp,
         )
 
-    def tuning(self, state: TunerState) -> Tuning:
-        """Return the tuning for the next iteration, or after the warm-up for all draws."""
-        if state.given is not None and state.given is self.known and not self.n_iterations:
-            return state.given
-        over, given = state.iteration >= self.n_iterations, state.given
-        log_step = state.averaged_log_step if over and state.averaged else state.log_step
+    @property
+    def is_over(self) -> bool:
+        """Whether all iterations are made."""
+        return self.iteration >= self.n_iterations
+
+    @property
+    def tuning(self) -> Tuning:
+        """The tuning for the next iteration, or after the warm-up for all draws."""
+        given, tunes = self.given, self.sampler.tunes
+        if given is not None and given is self.sampler.tuning and not self.n_iterations:
+            return given
         n_steps = length = None
-        if self._searches_step(state):
+        if self._searches_step:
             n_steps = 1
         elif given is not None:
             n_steps = given.n_steps
-        elif state.covariance is None and "n_steps" in self.tunes:
+        elif self.covariance is None and "n_steps" in tunes:
             n_steps = STEPS_BEFORE_COVARIANCE
-        if "length" in self.tunes:
+        if "length" in tunes:
             length = None if given is None else given.length
-            if length is None:
-                tries = self._tries_lengths(state)
-                length = state.lengths.upcoming() if tries else state.lengths.best()
+            tries = self._tries_lengths
+            length = length or (self.lengths.upcoming() if tries else self.lengths.best())
+        log_step = self.averaged_log_step if self.is_over and self.averaged else self.log_step
         return Tuning(
             step_size=math.exp(log_step),
-            covariance=state.covariance,
+            covariance=self.covariance,
             n_steps=n_steps,
             length=length,
-            warp=state.warp,
+            warp=self.warp,
         )
 
     def update(
-        self,
-        state: TunerState,
-        positions: FloatArray,
-        info: StepInfo,
-        gradients: FloatArray | None = None,
-    ) -> TunerState:
-        """Return the state after an iteration that took the chains to positions (chains, dim).
+        self, positions: FloatArray, info: StepInfo, gradients: FloatArray | None = None
+    ) -> Self:
+        """Return the tuner after an iteration that took the chains to positions (chains, dim).
 
         Gradients are those there of the potential that the chains move on; with them the covariance
         is known from fewer positions.
         """
         told = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
-        recent = 0.8 * state.recent + (1 - 0.8) * info.path_acceptance  # of about five iterations
-        recent = np.where(told, recent, state.recent)
-        before = state
-        state = attrs.evolve(state, iteration=state.iteration + 1, recent=recent)
-        if not self.tunes:
-            return state
+        recent = 0.8 * self.recent + 0.2 * info.path_acceptance  # of about five iterations
+        recent = np.where(told, recent, self.recent)
+        after = attrs.evolve(self, iteration=self.iteration + 1, recent=recent)
         # a chain is stuck below a tenth of the median chain's acceptance
         moving = np.asarray(~(recent < 0.1 * np.median(recent)))
-        if self._tries_lengths(before):
-            state = attrs.evolve(state, lengths=state.lengths.update(info, moving))
+        if self._tries_lengths:
+            after = attrs.evolve(after, lengths=self.lengths.update(info, moving))
         judged = moving & told
-        if "step_size" in self.tunes and judged.any():
-            state = self._step(state, float(info.path_acceptance[judged].mean()))
-        return self._window(state, positions, moving, gradients)
+        if "step_size" in self.sampler.tunes and judged.any():
+            after = after._step(float(info.path_acceptance[judged].mean()))
+        return after._window(positions, moving, gradients)
 
-    def skip(self, state: TunerState, positions: FloatArray) -> TunerState:
-        """Return the state after an iteration that another kernel made.
+    def skip(self, positions: FloatArray) -> Self:
+        """Return the tuner after an iteration that another kernel made.
 
         Its positions count towards the covariance; nothing is learnt about the step size.
         """
-        state = attrs.evolve(state, iteration=state.iteration + 1)
-        if not self.tunes:
-            return state
-        return self._window(state, positions, np.ones(len(positions), dtype=bool), None)
+        after = attrs.evolve(self, iteration=self.iteration + 1)
+        return after._window(positions, np.ones(len(positions), dtype=bool), None)
 
-    def restart(self, state: TunerState) -> TunerState:
-        """Return the state for further tuning on a very different potential.
+    def restart(self) -> Self:
+        """Return the tuner for further tuning on a very different potential.
 
         A new search starts from the present step size. Positions collected so far are dropped; the
         last covariance stays until the next window ends.
         """
         return attrs.evolve(
-            state,
+            self,
             kept=(),
-            searching=0 if state.iteration < self.n_iterations else -1,
+            searching=-1 if self.is_over else 0,
             direction=0,
-            recent=np.ones_like(state.recent),
-            lengths=LengthSearch(normal_variance=state.lengths.normal_variance),
+            recent=np.ones_like(self.recent),
+            lengths=LengthSearch(normal_variance=self.lengths.normal_variance),
         )
 
-    def settle(self, state: TunerState) -> TunerState:
-        """Return the state at the end of a warm-up that ends here, perhaps early.
+    def settle(self) -> Self:
+        """Return the tuner at the end of a warm-up that ends here, perhaps early.
 
         The averaged step is frozen, since the last single step may be far from it. An average of
         fewer than ten steps is no better; then the step that the search found is kept, or the one
         before the last if the search was still going up.
         """
-        if state.iteration >= self.n_iterations:
-            return state
-        if state.averaged < 10:
-            ahead = math.log(2.0) if state.direction > 0 else 0.0
-            found = state.centre - _CENTRE if state.searching < 0 else state.log_step - ahead
-            state = attrs.evolve(state, log_step=found, averaged=0)
-        return self.end(state)
+        if self.is_over:
+            return self
+        if self.averaged >= 10:
+            return self.end()
+        ahead = math.log(2.0) if self.direction > 0 else 0.0
+        found = self.centre - _CENTRE if self.searching < 0 else self.log_step - ahead
+        return attrs.evolve(self.end(), log_step=found, averaged=0)
 
-    def end(self, state: TunerState) -> TunerState:
-        """Return the state after the last iteration, with every search over."""
-        return attrs.evolve(state, iteration=self.n_iterations, searching=-1)
+    def end(self) -> Self:
+        """Return the tuner after the last iteration, with every search over."""
+        return attrs.evolve(self, iteration=self.n_iterations, searching=-1)
 
-    def _searches_step(self, state: TunerState) -> bool:
-        over = state.iteration >= self.n_iterations
-        return state.searching >= 0 and "step_size" in self.tunes and not over
+    @property
+    def _searches_step(self) -> bool:
+        return self.searching >= 0 and "step_size" in self.sampler.tunes and not self.is_over
 
-    def _tries_lengths(self, state: TunerState) -> bool:
-        known = state.given is not None and state.given.length is not None
-        over = state.iteration >= self.n_iterations
-        settled = state.covariance is not None and not self._searches_step(state)
-        return "length" in self.tunes and settled and not known and not over
+    @property
+    def _tries_lengths(self) -> bool:
+        known = self.given is not None and self.given.length is not None
+        free = "length" in self.sampler.tunes and not known and not self.is_over
+        return free and self.covariance is not None and not self._searches_step
 
-    def _step(self, state: TunerState, acceptance: float) -> TunerState:
-        most = min(_FARTHEST, math.log(self.largest_step))
-        if state.searching >= 0:
-            return self._search(state, acceptance, most)
+    def _step(self, acceptance: float) -> Self:
+        most = min(_FARTHEST, math.log(self.sampler.largest_step))
+        if self.searching >= 0:
+            return self._search(acceptance, most)
         # Hoffman and Gelman (2014), equation (6), with gamma 0.05, t0 10 and kappa 0.75
-        t = state.averaged + 1
-        weight = 1.0 / (t + 10.0)
-        error = (1 - weight) * state.error + weight * (self.target_acceptance - acceptance)
-        log_step = state.centre - math.sqrt(t) / 0.05 * error
-        log_step = min(max(log_step, -_FARTHEST), most)
-        eta = t**-0.75
+        t = self.averaged + 1
+        weight, eta = 1.0 / (t + 10.0), t**-0.75
+        error = (1 - weight) * self.error + weight * (self.sampler.target_acceptance - acceptance)
+        log_step = min(max(self.centre - math.sqrt(t) / 0.05 * error, -_FARTHEST), most)
+        average = eta * log_step + (1 - eta) * self.averaged_log_step
         return attrs.evolve(
-            state,
-            averaged=t,
-            error=error,
-            log_step=log_step,
-            averaged_log_step=eta * log_step + (1 - eta) * state.averaged_log_step,
+            self, averaged=t, error=error, log_step=log_step, averaged_log_step=average
         )
 
-    def _search(self, state: TunerState, acceptance: float, most: float) -> TunerState:
-        """Return the state after an iteration of the search; no log step size exceeds ``most``."""
+    def _search(self, acceptance: float, most: float) -> Self:
+        """Return the tuner after an iteration of the search; no log step size exceeds ``most``."""
         high = acceptance > 0.8
         direction = 1 if high else -1
-        crossed = state.direction not in (0, direction) or state.searching >= 30
-        if not crossed and not (high and state.log_step >= most):
-            return attrs.evolve(
-                state,
-                log_step=min(state.log_step + direction * math.log(2.0), most),
-                searching=state.searching + 1,
-                direction=direction,
-            )
+        crossed = self.direction not in (0, direction) or self.searching >= 30
+        if not crossed and not (high and self.log_step >= most):
+            log_step = min(self.log_step + direction * math.log(2.0), most)
+            searching = self.searching + 1
+            return attrs.evolve(self, log_step=log_step, searching=searching, direction=direction)
         # of the last two steps tried, the smaller one was accepted
-        log_step = state.log_step if high else state.log_step - math.log(2.0)
+        log_step = self.log_step if high else self.log_step - math.log(2.0)
         return attrs.evolve(
-            state,
+            self,
             searching=-1,
             direction=0,
             log_step=log_step,
@@ -540,67 +479,57 @@ class Tuner:
         )
 
     def _window(
-        self,
-        state: TunerState,
-        positions: FloatArray,
-        moving: BoolArray,
-        gradients: FloatArray | None,
-    ) -> TunerState:
+        self, positions: FloatArray, moving: BoolArray, gradients: FloatArray | None
+    ) -> Self:
         first, ends = windows(self.n_iterations, arrived=self.arrived)
-        if state.given is not None or not ends or not first < state.iteration <= ends[-1]:
-            return state
-        state = attrs.evolve(state, kept=(*state.kept, (positions, gradients)))
-        if state.iteration not in ends:
-            return state
-        places, slopes = zip(*state.kept, strict=True)
-        known = state.covariance
-        covariance = pool(places, slopes, moving, known)
+        is_inside = bool(ends) and first < self.iteration <= ends[-1]
+        if self.given is not None or not is_inside or not self.sampler.tunes:
+            return self
+        kept = (*self.kept, (positions, gradients))
+        if self.iteration not in ends:
+            return attrs.evolve(self, kept=kept)
+        places = np.stack([at[moving] for at, _ in kept])
+        known_slopes = [slopes[moving] for _, slopes in kept if slopes is not None]
+        slopes = np.stack(known_slopes) if len(known_slopes) == len(kept) else None
+        known, covariance = self.covariance, pool(places, slopes, self.covariance)
         if covariance is None:
-            return attrs.evolve(state, kept=())
-        restarted = attrs.evolve(
-            state,
+            return attrs.evolve(self, kept=())
+        # a long window tells whether the covariance is known well enough
+        settled = known is not None and len(places) >= 80 and agree(known, covariance)
+        # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
+        fits = known is None and "metric" in self.sampler.tunes
+        return attrs.evolve(
+            self,
             kept=(),
             covariance=covariance,
             searching=0,
             direction=0,
-            lengths=state.lengths.age(),
-            settled=known is not None
-            and len(places) >= LEAST_TO_SETTLE
-            and agree(known, covariance),
-            warp=self._warp(places, slopes, moving, known),
+            lengths=self.lengths.age(),
+            settled=settled,
+            warp=self._warp(places, slopes),
+            log_step=0.0 if fits else self.log_step,
         )
-        # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
-        fits = known is None and "metric" in self.tunes
-        return attrs.evolve(restarted, log_step=0.0) if fits else restarted
 
-    def _warp(
-        self,
-        positions: Sequence[FloatArray],
-        gradients: Sequence[FloatArray | None],
-        moving: BoolArray,
-        known: FloatArray | None,
-    ) -> Warp | None:
+    def _warp(self, positions: FloatArray, gradients: FloatArray | None) -> Warp | None:
         """Return the warp for what a window kept of the chains that move; None if they are flat.
 
         Its covariance is that of all the window's positions in the new coordinates. One for heavy
         tails alone is None, too, where there are none.
         """
-        if not self.tunes & {"warp", "heavy_warp"}:
+        tunes, known, dim = self.sampler.tunes, self.covariance, positions.shape[2]
+        if not tunes & {"warp", "heavy_warp"}:
             return None
-        rows = np.concatenate([each[moving] for each in positions])
-        fitted = fit_marginals(rows) if "warp" in self.tunes else fit_heavy(rows)
+        rows = positions.reshape(-1, dim)
+        fitted = fit_marginals(rows) if "warp" in tunes else fit_heavy(rows)
         if fitted is None:
             return None
         centre, scale, lean, tail = fitted
-        dim = rows.shape[1]
         warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
-        straight = [warp.straighten(each) for each in positions]
-        pulled = [
-            None if slopes is None else warp.pull(slopes, z)
-            for slopes, z in zip(gradients, straight, strict=True)
-        ]
+        z = warp.straighten(rows)
+        pulled = None if gradients is None else warp.pull(gradients.reshape(-1, dim), z)
         if known is not None:
             slope = warp.slopes(np.zeros((1, dim)))[0][0]
             known = known / slope / slope[:, None]
-        covariance = pool(straight, pulled, moving, known)
+        pulled = None if pulled is None else pulled.reshape(positions.shape)
+        covariance = pool(z.reshape(positions.shape), pulled, known)
         return None if covariance is None else attrs.evolve(warp, covariance=covariance)

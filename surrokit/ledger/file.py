@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,16 +15,13 @@ from surrokit.capabilities import CALL_KINDS
 from surrokit.errors import LedgerError, SurrokitError
 from surrokit.history import DTYPES, History
 from surrokit.interfaces import ChainState
-from surrokit.ledger.facts import read_arguments, write_progress
-from surrokit.ledger.store import Lock, Store, array_of, reading
-from surrokit.ledger.tape import Event, Tape
-from surrokit.model.calls import Journal
+from surrokit.ledger.facts import PROGRESS, WeightsAccount, read_arguments
+from surrokit.ledger.store import Arrays, Lock, Store, pack, reading, unpack
+from surrokit.ledger.tape import Tape
 from surrokit.progress import Progress
 from surrokit.result.records import Weights
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.round import Estimate, Round
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 ROUND = "round"
 """Stage of blocks that hold a round of weighted answers."""
@@ -39,39 +33,23 @@ _ESTIMATED = ("value", "error", "effective", "degrees", "calls")
 _ARRAYS = ("draws", "paid", "log_weights", "log_evens", "hindsight", "tilt")
 
 
-def _type_of(name: str) -> np.dtype[Any]:
-    return np.dtype(DTYPES.get(name, np.float64)).newbyteorder("<")
-
-
-def _write_block(store: Store, stage: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    shapes = {name: array.shape for name, array in columns.items()}
-    data = b"".join(array.astype(_type_of(name)).tobytes() for name, array in columns.items())
-    row = (store.run, stage, json.dumps(shapes), data, zlib.crc32(data))
-    statement = "INSERT INTO draws (run, stage, columns, data, crc) VALUES (?, ?, ?, ?, ?)"
+def _write_block(store: Store, stage: str, arrays: Arrays) -> None:
+    statement = "INSERT INTO draws (run, stage, arrays, data, crc) VALUES (?, ?, ?, ?, ?)"
     with store.writing():
-        store.execute(statement, row)
+        store.execute(statement, (store.run, stage, *pack(arrays)))
 
 
-def _read_blocks(store: Store, stage: str) -> Iterator[tuple[int, Arrays]]:
+def _read_blocks(store: Store, stage: str) -> Iterator[tuple[int, dict[str, npt.NDArray[Any]]]]:
     """Yield the number of each block of a stage, and its arrays by name."""
     query = "SELECT id FROM draws WHERE run = ? AND stage = ? ORDER BY id"
     for (number,) in store.rows(query, (store.run, stage)):
-        query = "SELECT columns, data, crc FROM draws WHERE id = ?"
-        ((columns, data, crc),) = store.rows(query, (number,))
-        if crc != zlib.crc32(data):
-            raise ValueError(f"the checksum of block {number} is wrong")
-        found, at = {}, 0
-        for name, shape in json.loads(columns).items():
-            of = _type_of(name)
-            size = of.itemsize * math.prod(shape)
-            found[name] = array_of(data[at : at + size], shape, of.str)
-            at += size
-        yield number, found
+        (row,) = store.rows("SELECT arrays, data, crc FROM draws WHERE id = ?", (number,))
+        yield number, unpack(row, f"block {number}")
 
 
-def read_blocks(store: Store, stage: str, chains: int, dim: int) -> Arrays:
+def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     """Return the iterations of a stage, as :meth:`History.columns` returns them."""
-    none: Arrays = {
+    none: dict[str, npt.NDArray[Any]] = {
         "positions": np.empty((0, chains, dim)),
         "numbers": np.empty((0, 3 + len(CALL_KINDS))),
         **{name: np.empty((0, chains), dtype=of) for name, of in DTYPES.items()},
@@ -93,33 +71,32 @@ def _write_rounds(store: Store, weights: Weights) -> None:
         store.execute("DELETE FROM draws WHERE run = ? AND stage = ?", (store.run, ROUND))
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
-        columns = {name: getattr(each, name) for name in _ARRAYS}
-        columns["learnt"] = np.array([each.learnt])
-        columns["constant"] = np.array([getattr(constant, name) for name in _ESTIMATED])
-        _write_block(store, ROUND, columns)
+        arrays = {name: getattr(each, name) for name in _ARRAYS}
+        arrays["learnt"] = np.array([each.learnt])
+        arrays["constant"] = np.array([getattr(constant, name) for name in _ESTIMATED])
+        _write_block(store, ROUND, arrays)
 
 
-def read_weights(store: Store, told: Mapping[str, Any], dim: int) -> Weights:
+def read_weights(store: Store, told: WeightsAccount, dim: int) -> Weights:
     """Return weighted answers as far as they are written, beside what their account says."""
     rounds, constants = [], []
     with reading(store.path):
-        for number, columns in _read_blocks(store, ROUND):
-            if columns["paid"].shape[1] != dim:
+        for number, arrays in _read_blocks(store, ROUND):
+            if arrays["paid"].shape[1] != dim:
                 raise ValueError(f"the round of block {number} has another dimension")
-            constant = dict(zip(_ESTIMATED, columns.pop("constant"), strict=True))
-            learnt = int(columns.pop("learnt")[0])
+            constant = dict(zip(_ESTIMATED, arrays.pop("constant"), strict=True))
+            learnt = int(arrays.pop("learnt")[0])
             try:
-                rounds.append(Round(learnt=learnt, **columns))
+                rounds.append(Round(learnt=learnt, **arrays))
             except SurrokitError as error:
                 raise ValueError(f"the arrays of block {number} are no round") from error
             constants.append(Estimate(**constant))
-        refused = told["refused"] or (None if rounds else "their rounds are not in this file")
         return Weights(
-            answer=Answer(rounds=tuple(rounds), calls=float(told["calls"])) if rounds else None,
-            refused=refused,
-            rejected=int(told["rejected"]),
+            answer=Answer(rounds=tuple(rounds), calls=told.calls) if rounds else None,
+            refused=told.refused or (None if rounds else "their rounds are not in this file"),
+            rejected=told.rejected,
             of_surrogates=tuple(constants),
-            unnormalized=tuple(map(str, told.get("unnormalized", ()))),
+            unnormalized=told.unnormalized,
         )
 
 
@@ -132,13 +109,15 @@ class RunFile:
         Where it is.
     asked
         What the run was asked for, by name.
+    journal
+        Repeats what it holds, and keeps what comes then.
     """
 
-    def __init__(self, store: Store, lock: Lock, tape: Tape, *, is_new: bool = False) -> None:
+    def __init__(self, store: Store, lock: Lock, *, is_new: bool = False) -> None:
         self._is_new = is_new
-        self.journal: Journal = tape
         self.path, self.run, self.asked = store.path, store.run, read_arguments(store)
-        self._tape, self._store, self._lock = tape, store, lock
+        self._store, self._lock = store, lock
+        self.journal = Tape(store)
         self._written = [0, 0]
         self._rewrite = True  # a run that goes on makes its draws again
         self._last, self._stage = time.perf_counter(), ""
@@ -146,20 +125,11 @@ class RunFile:
         self._weighed: Callable[[], Weights | None] = lambda: None
         self._weights: Weights | None = None
 
-    @property
-    def n_left(self) -> int:
-        """Evaluations on paths that the run has left, as it could not be repeated."""
-        return self._tape.n_left
-
-    def take_left(self) -> list[Event]:
-        """Return the calls on such paths that the run has not learnt from yet."""
-        return self._tape.take_left()
-
     def iteration_done(
         self, stage: str, iteration: int, state: ChainState, histories: tuple[History, History]
     ) -> None:
         """Take note that an iteration is done, and write now and then what is new."""
-        self._tape.iteration_done(stage, iteration, state.positions, state.values)
+        self.journal.iteration_done(stage, iteration, state.positions, state.values)
         new_stage, self._stage = stage != self._stage, stage
         if new_stage or time.perf_counter() - self._last > INTERVAL:
             self._flush(histories, "running")
@@ -176,9 +146,9 @@ class RunFile:
 
     def write_progress(self, progress: Progress) -> None:
         """Write how far the run is, for those who look at the file; nothing depends on it."""
-        if not self._tape.replays:
-            with suppress(LedgerError):
-                write_progress(self._store, progress)
+        if not self.journal.replays:
+            with suppress(LedgerError), self._store.transaction():
+                self._store.write_facts({PROGRESS: {"text": str(progress), "at": time.time()}})
 
     def close(self, histories: tuple[History, History]) -> None:
         """Write the rest, and close the file; what cannot be written is no loss for a resume."""
@@ -191,18 +161,15 @@ class RunFile:
 
     def discard(self) -> None:
         """Close the file of a run that never began, and remove what it holds of a new one."""
-        if self._is_new:
-            _forget_new(self._store)
-        else:
-            self._store.close()
+        _close(self._store, forget=self._is_new)
         self._lock.release()
 
     def _flush(self, histories: tuple[History, History], state: str) -> None:
         self._last = time.perf_counter()
-        self._tape.write()
-        if self._tape.replays:
+        self.journal.write()
+        if self.journal.replays:
             return
-        self._tape.mark()
+        self.journal.mark()
         anew, self._rewrite = self._rewrite, True  # unless all of this is written
         with self._store.transaction():
             if anew:
@@ -226,12 +193,13 @@ class RunFile:
         self._rewrite, self._weights = False, weights
 
 
-def _forget_new(store: Store) -> None:
-    """Close the file of a run that never began without that run; remove it if nothing is left."""
+def _close(store: Store, *, forget: bool) -> None:
+    """Close a file, without a run that never began; remove it if nothing is left."""
     is_empty = False
-    with suppress(LedgerError):
-        store.forget_run()
-        is_empty = not store.rows("SELECT 1 FROM facts LIMIT 1")
+    if forget:
+        with suppress(LedgerError):
+            store.forget_run()
+            is_empty = not store.rows("SELECT 1 FROM facts LIMIT 1")
     store.close()
     if is_empty:
         store.path.unlink(missing_ok=True)
@@ -251,10 +219,7 @@ def held(
         try:
             yield store, lock
         except BaseException:
-            if is_new:
-                _forget_new(store)
-            else:
-                store.close()
+            _close(store, forget=is_new)
             raise
     except BaseException:
         lock.release()

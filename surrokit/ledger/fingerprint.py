@@ -13,10 +13,10 @@ import numpy as np
 from surrokit.coordinates.constraints import CoordinateMap, from_plain, to_plain
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.transforms import Blocks, Scaled, Scaling, Transform, from_line_of
+from surrokit.coordinates.transforms import Scaled, Scaling, from_line_of, map_of
 from surrokit.errors import LedgerError
 from surrokit.ledger.store import Store, reading
-from surrokit.ledger.tape import COLUMNS, DONE, Event, event_of
+from surrokit.ledger.tape import DONE, Event, read_events
 from surrokit.model.model import Wrapper, from_model, model_of
 from surrokit.plan.recipe import is_bounded
 from surrokit.potentials import Potential, observed_data_of
@@ -28,39 +28,27 @@ from surrokit.types import FloatArray
 REPORTED = "reported"
 """The fact that names what a model reports, where its map is another library's."""
 
-_OBSERVED, _UNITS = "observed", "units"
-
-_SHIFT, _MATRIX = SCALING = ("shift", "matrix")
-"""Arrays that say in which coordinates of like scale a run moved."""
-
 _CLOSE = 1e-6  # relative: more than rounding, less than another target
 
 
 def describe_target(exact: Potential) -> dict[str, Any]:
-    """Return the facts and arrays that a target is known and read by."""
-    facts: dict[str, Any] = {"target": _fingerprint(exact), _OBSERVED: _observed(exact)}
-    parameters, of = _writable(exact)[0], transform_of(exact)
-    if parameters.units:
-        facts[_UNITS] = parameters.units
-    if isinstance(of, Scaled):
-        facts |= {_SHIFT: of.scaling.shift, _MATRIX: of.scaling.matrix}
-    if isinstance(line := from_line_of(of), ModelMap):
-        facts[REPORTED] = line.reported.labels
-    return facts
-
-
-def _fingerprint(exact: Potential) -> dict[str, Any]:
-    parameters, transform = _writable(exact)
-    plain = transform if isinstance(transform, Transform) else None
+    """Return the facts that a target is known and read by."""
+    of = transform_of(exact)
+    line = from_line_of(of)
+    parameters = line.line if isinstance(line, ModelMap) else parameters_of(exact)
     return {
-        "dim": exact.dim,
-        "parameters": {
-            name: [list(spec.shape), spec.lower, spec.upper, to_plain(spec.constraint)]
-            for name, spec in parameters.specs.items()
+        "target": {
+            "dim": exact.dim,
+            "parameters": {
+                name: [list(spec.shape), spec.lower, spec.upper, to_plain(spec.constraint)]
+                for name, spec in parameters.specs.items()
+            },
+            "capabilities": sorted(exact.capabilities),
         },
-        "lower": None if plain is None else plain.lower.tolist(),
-        "upper": None if plain is None else plain.upper.tolist(),
-        "capabilities": sorted(exact.capabilities),
+        "observed": _observed(exact),
+        "units": parameters.units,
+        "scaling": [of.scaling.shift, of.scaling.matrix] if isinstance(of, Scaled) else None,
+        REPORTED: line.reported.labels if isinstance(line, ModelMap) else None,
     }
 
 
@@ -70,8 +58,8 @@ def _observed(exact: Potential) -> dict[str, list[float]]:
     inner = exact
     while isinstance(inner, Wrapper):
         inner = inner.inner
-    _add_figures("priors", getattr(inner, "priors", None), found)
-    _add_figures("energy", getattr(inner, "energy", None), found)
+    for name in ("priors", "energy"):
+        _add_figures(name, getattr(inner, name, None), found)
     _add_figures("data", observed_data_of(exact), found)
     return found
 
@@ -89,29 +77,18 @@ def _add_figures(name: str, of: Any, found: dict[str, list[float]]) -> None:
         parts = {**dict(enumerate(of.args)), **of.kwds}
     for part, value in parts.items():
         _add_figures(f"{name}.{part}", value, found)
-    if not isinstance(of, np.ndarray | np.generic | float | int):
-        return
-    array = np.asarray(of)
-    if array.size and array.dtype.kind in "biuf":
-        flat = array.ravel().astype(np.float64)
-        places = np.linspace(0.5, 1.0, flat.size)
-        figures = [np.sqrt(np.mean(flat**2)), flat.mean(), np.mean(places * flat)]
-        found[name] = [float(flat.size), *map(float, figures)]
+    if isinstance(of, np.ndarray | np.generic | float | int):
+        flat = np.ravel(of)
+        if flat.size and flat.dtype.kind in "biuf":
+            flat, places = flat.astype(np.float64), np.linspace(0.5, 1.0, flat.size)
+            figures = [np.sqrt(np.mean(flat**2)), flat.mean(), np.mean(places * flat)]
+            found[name] = [float(flat.size), *map(float, figures)]
 
 
-def _writable(exact: Potential) -> tuple[Parameters, CoordinateMap]:
-    """Return parameters and map as a file can hold them: of another library's, the line's own."""
-    transform = from_line_of(transform_of(exact))
-    if isinstance(transform, ModelMap):
-        return transform.line, Transform.of(transform.line)
-    return parameters_of(exact), transform
-
-
-def _scaling(store: Store) -> Scaling | None:
-    arrays = store.arrays()
-    if _MATRIX not in arrays:
+def _scaling(facts: Mapping[str, Any]) -> Scaling | None:
+    if facts["scaling"] is None:
         return None
-    scaling = Scaling(arrays[_SHIFT], arrays[_MATRIX])
+    scaling = Scaling(*facts["scaling"])
     if scaling.matrix.shape != 2 * scaling.shift.shape:
         raise ValueError("the coordinates of like scale do not fit one another")
     return scaling
@@ -121,7 +98,7 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a run's target, and the map to the user's coordinates."""
     with reading(store.path):
         facts = store.facts()
-        held, units = facts["target"], facts.get(_UNITS, {})
+        held, units = facts["target"], facts["units"]
         if not is_bounded([held["dim"], held["parameters"]]):
             raise LedgerError(
                 f"{store.path} names a target of more numbers than a file may. Begin a new run"
@@ -139,15 +116,7 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
         parameters = Parameters(named)
         if parameters.free != held["dim"]:
             raise ValueError("the parameters do not have as many numbers as the target")
-        transform: Transform | Blocks
-        if parameters.tied:
-            transform = Blocks(parameters)
-        else:
-            lower, upper = (np.array(held[name], np.float64) for name in ("lower", "upper"))
-            if not lower.shape == upper.shape == (held["dim"],):
-                raise ValueError("there are not as many bounds as numbers")
-            transform = Transform(lower=lower, upper=upper)
-        scaling = _scaling(store)
+        transform, scaling = map_of(parameters), _scaling(facts)
         return parameters, transform if scaling is None else Scaled(scaling, transform)
 
 
@@ -167,9 +136,10 @@ def find_run(
         for number in [store.run] if run is not None else store.runs[::-1]:
             store.run = number
             with reading(path):
-                scaling, settings = _scaling(store), store.facts()["settings"]
+                facts = store.facts()
+                scaling, differences = _scaling(facts), facts["settings"]["differences"]
             exact = target if scaling is None else scaled(target, scaling)
-            if settings["differences"] and not isinstance(exact, Differences):
+            if differences and not isinstance(exact, Differences):
                 exact = Differences(exact)  # which the run made, not the user
             try:
                 check_fingerprint(store, exact)
@@ -188,22 +158,16 @@ def find_run(
 
 def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> None:
     """Raise, and say what differs, unless a run is a target's, on the same data if ``data``."""
-    words = {
-        "dim": "dim is",
-        "parameters": "parameters are",
-        "lower": "lower bounds are",
-        "upper": "upper bounds are",
-        "capabilities": "it offers",
-    }
-    here = transform_of(exact)
-    own = here.scaling if isinstance(here, Scaled) else None
+    words = {"dim": "dim is", "parameters": "parameters are", "capabilities": "it offers"}
+    here = describe_target(exact)
     with reading(store.path):
-        held, there = store.facts()["target"], _scaling(store)
+        facts = store.facts()
         differences = [
-            f"{words[name]} {held[name]!r} there, {value!r} here"
-            for name, value in _fingerprint(exact).items()
-            if held[name] != value
+            f"{words[name]} {facts['target'][name]!r} there, {value!r} here"
+            for name, value in here["target"].items()
+            if facts["target"][name] != value
         ]
+        there, own = _scaling(facts), _scaling(here)
         if there is None or own is None:
             alike = there is own
         else:  # but for rounding
@@ -225,7 +189,7 @@ def same_data(store: Store, exact: Potential) -> bool:
     """Return whether a run is on the data, noise and priors of a target, as far as is known."""
     here = _observed(exact)
     with reading(store.path):
-        there = store.facts().get(_OBSERVED, here)
+        there = store.facts()["observed"]
         return there.keys() == here.keys() and all(
             np.allclose(there[name], figures, _CLOSE, _CLOSE * figures[1], equal_nan=True)
             for name, figures in here.items()
@@ -269,18 +233,17 @@ def check_row(store: Store, exact: Potential) -> None:
 
 def _latest(store: Store) -> Event | None:
     """Return the last batch whose first position can be checked."""
-    of_density = ("value", "value_and_gradient", "gradient")
-    of_map = ("forward", "forward_and_jacobian", "forward_and_gradient")
-    kinds = ", ".join(f"'{kind}'" for kind in of_density + of_map)
-    query = (
-        f"SELECT id, {COLUMNS} FROM events WHERE run = ? AND kind IN ({kinds}) AND "
-        f"outcome = '{DONE}' AND notes IS NULL AND shapes IS NOT NULL ORDER BY id DESC LIMIT 20"
+    kinds = (
+        *("value", "value_and_gradient", "gradient"),
+        *("forward", "forward_and_jacobian", "forward_and_gradient"),
     )
-    with reading(store.path):
-        for number, *row in store.rows(query, (store.run,)):
-            event = event_of(number, row)
-            if event.results and np.isfinite(event.results[0][:1]).all():
-                return event
+    last = (
+        f"AND id IN (SELECT id FROM events WHERE run = {store.run:d} AND kind IN {kinds} AND "
+        f"outcome = '{DONE}' AND notes IS NULL ORDER BY id DESC LIMIT 20)"
+    )
+    for event in reversed([*read_events(store, last)]):
+        if event.results and np.isfinite(event.results[0][:1]).all():
+            return event
     return None
 
 

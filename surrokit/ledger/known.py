@@ -21,8 +21,7 @@ from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.fingerprint import check_fingerprint, check_row, same_data
 from surrokit.ledger.reader import Ledger
-from surrokit.ledger.store import reading
-from surrokit.ledger.tape import APART, DONE, LEFT, Event
+from surrokit.ledger.tape import DONE, Event
 from surrokit.model.calls import Call, Memo, NoJournal
 from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
@@ -41,12 +40,13 @@ _OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_se
 
 
 def read_known(
-    paths: Sequence[str | os.PathLike[str]], exact: Potential
+    paths: Sequence[str | os.PathLike[str]], exact: Potential, run: int | None = None
 ) -> tuple[Memo, Evaluations, Past | None]:
     """Return what runs of the target in files evaluated, as a memo and for a learner, and draws.
 
     Draws are those of the run that has most, if its chains agree and nothing was adapted under
-    them; None where there is none.
+    them; None where there is none. A ``run`` that is given is the target's for sure, and the only
+    one; else all are looked at.
     """
     events: list[Event] = []
     pasts: list[Past] = []
@@ -55,11 +55,12 @@ def read_known(
         found = False
         with Ledger(path) as latest:
             runs = latest.runs[::-1]
-        for run in runs:
-            with Ledger(path, run) as ledger:
+        for number in runs if run is None else [run]:
+            with Ledger(path, number) as ledger:
                 try:
-                    check_fingerprint(ledger.store, exact, data=False)
-                    check_row(ledger.store, exact)
+                    if run is None:
+                        check_fingerprint(ledger.store, exact, data=False)
+                        check_row(ledger.store, exact)
                 except LedgerError as error:
                     trouble = trouble or error
                     continue
@@ -140,12 +141,10 @@ def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
 
 def _past(ledger: Ledger) -> Past | None:
     """Return the draws of a run whose chains agree; None of another one."""
-    account = ledger.account or {}
-    with reading(ledger.path):
-        frozen = account.get("adaptation", {}).get("frozen_before_draws", False)
-    kept = ledger.traces()[1]
-    weighted = account.get("weights") is not None
-    if weighted or not frozen or len(kept) < MIN_DRAWS or not np.isfinite(kept.values).all():
+    account, kept = ledger.account, ledger.traces()[1]
+    if account is None or account.weights is not None or len(kept) < MIN_DRAWS:
+        return None
+    if not (account.adaptation.frozen_before_draws and np.isfinite(kept.values).all()):
         return None
     positions = kept.positions
     agree = np.max(r_hat(positions)) <= LARGEST_RHAT
@@ -157,7 +156,7 @@ def _past(ledger: Ledger) -> Past | None:
 def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -> None:
     """Add what events hold to a memo, by those columns of positions that the model takes."""
     for event in events:
-        if event.results is not None and event.outcome in (DONE, APART, LEFT):
+        if event.results is not None and event.outcome == DONE:
             at = event.positions if columns is None else event.positions[:, columns]
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
 

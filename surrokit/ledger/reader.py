@@ -13,15 +13,14 @@ import numpy.typing as npt
 
 from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
-from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.history import Trace, trace_of
-from surrokit.ledger.facts import read_account, read_progress
+from surrokit.ledger.facts import Account, read_account
 from surrokit.ledger.file import read_blocks, read_weights
 from surrokit.ledger.fingerprint import REPORTED, read_parameters
 from surrokit.ledger.store import Store, reading
-from surrokit.ledger.tape import Event, read_events
+from surrokit.ledger.tape import Event, read_calls
 from surrokit.output.files import write_csv, write_parquet
 from surrokit.result.records import Weights
 
@@ -51,6 +50,8 @@ class Ledger:
     ----------
     parameters
         Names, shapes and bounds of the target's parameters.
+    transform
+        The map to the user's coordinates.
     store
         The open file.
 
@@ -64,7 +65,7 @@ class Ledger:
         self.path = Path(path).absolute()
         self.store = Store.open(self.path, run=run)
         try:
-            self.parameters, self._transform = read_parameters(self.store)
+            self.parameters, self.transform = read_parameters(self.store)
         except BaseException:
             self.store.close()
             raise
@@ -81,10 +82,7 @@ class Ledger:
 
     def __len__(self) -> int:
         """Return the number of positions evaluated."""
-        with reading(self.path):
-            query = "SELECT coalesce(sum(length(positions) / (8 * width)), 0) FROM events "
-            query += "WHERE run = ? AND kind != 'mark'"
-            return int(self.store.rows(query, (self.store.run,))[0][0])
+        return sum(len(event.positions) for event in self.events())
 
     @property
     def runs(self) -> list[int]:
@@ -98,21 +96,13 @@ class Ledger:
         return self.store.facts()
 
     @property
-    def account(self) -> dict[str, Any] | None:
+    def account(self) -> Account | None:
         """What the run has done so far; None if nothing is written yet."""
         return read_account(self.store)
 
     @property
-    def progress(self) -> str | None:
-        """How far the run is by its exact calls, in a sentence; None if nothing is written yet."""
-        return read_progress(self.store)
-
-    @property
     def calls(self) -> dict[str, int]:
-        """Calls that were paid for, by kind.
-
-        Single data rows are not among them; ``facts["account"]["calls"]`` counts them.
-        """
+        """Calls that were paid for, by kind, without single data rows."""
         counts: Counter[str] = Counter()
         for event in self.events():
             counts.update(event.counts)
@@ -126,7 +116,7 @@ class Ledger:
         LedgerError
             If one is damaged.
         """
-        return read_events(self.store, calls_alone=True)
+        return read_calls(self.store)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all evaluations, one row for each position, in the order of the calls.
@@ -135,11 +125,11 @@ class Ledger:
         -------
         dict of str to ndarray of shape (n, ...)
             ``order``, ``kind``, ``stage``, ``iteration``, ``seconds`` (of a position: its share of
-            the batch), ``failed``, ``message``, ``accepted`` (whether a chain was there after some
-            iteration), ``positions (n, dim)`` in the user's coordinates and ``unbounded (n, dim)``
-            in the sampling coordinates; and what the model returned, in the user's coordinates and
-            without priors that stand beside the parameters: ``values`` (U), ``gradients``,
-            ``outputs``, ``jacobians``, ``matrices``, each where some call gave it, NaN elsewhere.
+            the batch), ``failed``, ``message``, ``positions (n, dim)`` in the user's coordinates
+            and ``unbounded (n, dim)`` in the sampling coordinates; and what the model returned, in
+            the user's coordinates and without priors that stand beside the parameters: ``values``
+            (U), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each where some call gave
+            it, NaN elsewhere.
 
         Raises
         ------
@@ -148,38 +138,27 @@ class Ledger:
         """
         events = [event for event in self.events() if len(event.positions)]
         with reading(self.path):
-            dim, sizes = self._transform.n_user, [len(event.positions) for event in events]
-            rows = [event.positions[:, :dim] for event in events]
-            at = np.concatenate([np.empty((0, dim)), *rows])
-            chains = [trace.positions for trace in self.traces()]
-            visited = {
-                row.tobytes()
-                for positions in chains
-                for row in self._transform.to_bounded(positions.reshape(-1, self.parameters.free))
-            }
+            dim, sizes = self.transform.n_user, [len(event.positions) for event in events]
+            at = np.concatenate([np.empty((0, dim)), *(e.positions[:, :dim] for e in events)])
 
             def each(of: Callable[[Event], Any], kind: Any) -> npt.NDArray[Any]:
                 return np.repeat([of(event) for event in events], sizes).astype(kind)
 
-            messages = [""] * len(at)
-            for first, event in zip(np.cumsum([0, *sizes]), events, strict=False):
-                for row, cause in event.causes.items():
-                    messages[first + row] = cause.report
-            found: dict[str, npt.NDArray[Any]] = {
+            causes = [event.causes.get(i) for event in events for i in range(len(event.positions))]
+            messages = np.array(["" if of is None else of.report for of in causes], dtype=np.str_)
+            failed = [np.zeros(0, dtype=bool), *map(_is_nan, events)]
+            return {
                 "order": each(lambda event: event.number, np.int64),
                 "kind": each(lambda event: ALL_BY_NAME[event.kind].kind, np.str_),
                 "stage": each(lambda event: event.stage, np.str_),
                 "iteration": each(lambda event: event.iteration, np.int64),
                 "seconds": each(lambda event: event.seconds / len(event.positions), np.float64),
-                "message": np.array(messages, dtype=np.str_),
-                "accepted": np.array([row.tobytes() in visited for row in at], dtype=bool),
+                "message": messages,
+                "failed": (messages != "") | np.concatenate(failed),
                 "positions": at,
-                "unbounded": self._transform.to_unbounded(at),
+                "unbounded": self.transform.to_unbounded(at),
                 **_results(events, sizes),
             }
-            failed = [np.zeros(0, dtype=bool), *map(_is_nan, events)]
-            found["failed"] = (found["message"] != "") | np.concatenate(failed)
-            return found
 
     def traces(self) -> tuple[Trace, Trace]:
         """Return the iterations of the warm-up, and those kept, as far as they are written.
@@ -190,16 +169,16 @@ class Ledger:
             If the file is damaged.
         """
         with reading(self.path):
-            facts = self.facts
-            chains = int(facts["settings"]["chains"])
-            n_kept = (self.account or {}).get("kept")
+            chains = int(self.facts["settings"]["chains"])
+            account = self.account
         warmup, kept = (
             read_blocks(self.store, stage, chains, self.parameters.free)
             for stage in ("warmup", "sampling")
         )
         with reading(self.path):
-            kept = {name: array[:n_kept] for name, array in kept.items()}
-            return trace_of(warmup, self._transform), trace_of(kept, self._transform)
+            n = None if account is None else account.kept
+            kept = {name: array[:n] for name, array in kept.items()}
+            return trace_of(warmup, self.transform), trace_of(kept, self.transform)
 
     def weights(self) -> Weights | None:
         """Return weighted answers as far as they are written; None where none were asked for.
@@ -209,19 +188,15 @@ class Ledger:
         LedgerError
             If the file is damaged, or they are of what a model of another library reports.
         """
-        told = (self.account or {}).get("weights")
-        if told is not None and REPORTED in self.facts:
+        account = self.account
+        if account is None or account.weights is None:
+            return None
+        if self.facts[REPORTED] is not None:
             raise LedgerError(
                 f"{self.path} has weighted answers of a model of another library, which a file "
                 "cannot hold; read them with surrokit.resume(path, target)"
             )
-        with reading(self.path):
-            return None if told is None else read_weights(self.store, told, self.parameters.dim)
-
-    @property
-    def transform(self) -> CoordinateMap:
-        """The map to the user's coordinates."""
-        return self._transform
+        return read_weights(self.store, account.weights, self.parameters.dim)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the table of :meth:`to_arrays` with a column for each number.

@@ -1,29 +1,36 @@
 """The SQLite file of runs and models: its tables, its lock, and how it is opened.
 
-All of this room raises ``LedgerError`` where a file cannot be read or written, or is damaged.
+- ``facts``: plain data by name, as JSON, arrays of numbers included. What a target is known by,
+  what was asked for, the generator, the sessions, how far the run is, and studies.
+- ``events``: batches of exact calls, and marks between them, in the order in which they happened.
+- ``draws``: iterations in blocks, and rounds of weighted answers, for those who look at a run.
+
+Every row belongs to a run, or to :data:`MODEL`. All of this room raises ``LedgerError`` where a
+file cannot be read or written, or is damaged.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import os
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.errors import LedgerError, SurrokitError
-from surrokit.types import FloatArray
 
 APPLICATION_ID = 0x5355524B  # "SURK"
 """What SQLite's header calls a ledger."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the tables."""
 
 MODEL = 0
@@ -34,49 +41,62 @@ _PAGE_SIZE = 1024  # bytes: of a row that takes many, little is left empty
 TABLES = {
     "facts": (
         "CREATE TABLE facts (run INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, "
-        "data BLOB, PRIMARY KEY (run, name))"
+        "PRIMARY KEY (run, name))"
     ),
     "events": (
         "CREATE TABLE events (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, "
-        "outcome TEXT NOT NULL, stage TEXT, iteration INTEGER, width INTEGER, seconds REAL, "
-        "shapes TEXT, counts TEXT, notes TEXT, positions BLOB, results BLOB, readings BLOB, "
-        "crc INTEGER)"
+        "outcome TEXT NOT NULL, stage TEXT, iteration INTEGER, seconds REAL, counts TEXT, "
+        "notes TEXT, arrays TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
     ),
     "draws": (
         "CREATE TABLE draws (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stage TEXT NOT NULL, "
-        "columns TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
+        "arrays TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
     ),
 }
-"""Name of a table to the statement that makes it.
+"""Name of a table to the statement that makes it; files have these, and may have more."""
 
-Files are known by their version, and by having these columns. Every row belongs to a run, or to
-:data:`MODEL`. ``facts`` holds plain data as JSON; an array has its shape there, and its numbers in
-``data``. ``events`` holds batches of exact calls and marks between them, in the order in which they
-happened; ``readings`` are those of the clock since the event before.
-"""
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_TYPES = ("<f8", "<i8", "|b1")
 
 
-def has_tables(connection: sqlite3.Connection, names: Collection[str] = tuple(TABLES)) -> bool:
-    """Return whether a file has some tables of a ledger, with all their columns or more.
+def pack(arrays: Arrays) -> tuple[str, bytes, int]:
+    """Return arrays as the names, types and shapes, the bytes, and the checksum of a row."""
+    told = {name: [of.dtype.newbyteorder("<").str, *of.shape] for name, of in arrays.items()}
+    data = b"".join(np.asarray(of, told[name][0]).tobytes() for name, of in arrays.items())
+    return json.dumps(told), data, zlib.crc32(data)
 
-    Views, triggers and virtual tables are no tables of a ledger: whoever reads or writes these runs
-    what is in the file.
-    """
-    held = connection.execute("SELECT type, name, rootpage FROM sqlite_schema").fetchall()
-    if any(kind not in ("table", "index") or not root for kind, _, root in held):
-        return False
-    if not {name for kind, name, _ in held if kind == "table"} >= set(names):
-        return False
 
-    def columns(of: sqlite3.Connection, table: str) -> set[tuple[Any, ...]]:
-        # name, type, place in the key, and whether it is computed
-        rows = of.execute(f"PRAGMA table_xinfo({table})")
-        return {(name, kind, key, hidden) for _, name, kind, _, _, key, hidden in rows}
+def unpack(row: Sequence[Any], what: str) -> dict[str, npt.NDArray[Any]]:
+    """Return arrays of their own from what :func:`pack` returned, no larger than its bytes."""
+    told, data, crc = row
+    if crc != zlib.crc32(data):
+        raise ValueError(f"the checksum of {what} is wrong")
+    found, at = {}, 0
+    for name, (of, *shape) in json.loads(told).items():
+        if of not in _TYPES or any(not isinstance(n, int) or n < 0 for n in shape):
+            raise ValueError(f"an array of {what} is of type {of!r} and shape {shape!r}")
+        end = at + np.dtype(of).itemsize * math.prod(shape)
+        found[str(name)] = np.frombuffer(data[at:end], of).reshape(shape).copy()
+        at = end
+    if at != len(data):
+        raise ValueError(f"{what} does not have the arrays that it names")
+    return found
 
-    with closing(sqlite3.connect(":memory:")) as own:
-        for statement in TABLES.values():
-            own.execute(statement)
-        return all(columns(own, name) <= columns(connection, name) for name in names)
+
+def _plain(value: Any) -> Any:
+    """Return an array as JSON can hold it."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"numbers": value.astype(np.float64).ravel().tolist(), "shape": value.shape}
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is no plain data")
+
+
+def _array(data: dict[str, Any]) -> Any:
+    if data.keys() != {"numbers", "shape"}:
+        return data
+    return np.array(data["numbers"], dtype=np.float64).reshape(data["shape"])
 
 
 # --- the lock ---
@@ -109,12 +129,14 @@ class Lock:
         self._key = os.path.realpath(self._path)
         if self._key in _LOCKED:
             raise LedgerError(_taken(path, f"process {os.getpid()}, this one"))
-        self._file = self._take(path)
+        while (file := self._take(path)) is None:
+            pass
         _LOCKED.add(self._key)
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(f"process {os.getpid()}\n")
-        self._file.flush()
+        self._file = file
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()}\n")
+        file.flush()
 
     def release(self) -> None:
         """Give the lock up."""
@@ -123,23 +145,24 @@ class Lock:
             self._path.unlink(missing_ok=True)
             self._file.close()
 
-    def _take(self, path: Path) -> IO[str]:
-        while True:
-            try:
-                number = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            except OSError as error:
-                raise _cannot_write(f"beside {path}", error) from error
-            file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
-            try:
-                _lock(number)
-            except OSError:
-                owner = file.read(80).strip() or "another process"
-                file.close()
-                raise LedgerError(_taken(path, owner)) from None
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(number), self._path.stat()):
-                    return file
-            file.close()  # its owner removed it meanwhile
+    def _take(self, path: Path) -> IO[str] | None:
+        """Return the locked file; None if its owner removed it meanwhile."""
+        try:
+            number = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise cannot_write(f"beside {path}", error) from error
+        file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+        try:
+            _lock(number)
+        except OSError:
+            owner = file.read(80).strip() or "another process"
+            file.close()
+            raise LedgerError(_taken(path, owner)) from None
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(number), self._path.stat()):
+                return file
+        file.close()
+        return None
 
 
 def _taken(path: Path, owner: str) -> str:
@@ -149,7 +172,8 @@ def _taken(path: Path, owner: str) -> str:
     )
 
 
-def _cannot_write(what: object, error: OSError) -> LedgerError:
+def cannot_write(what: object, error: OSError) -> LedgerError:
+    """Return the error of a place where nothing can be written."""
     return LedgerError(
         f"cannot write {what}: {error.strerror or error}; give a file in a folder that you may "
         "write to"
@@ -160,22 +184,22 @@ def _cannot_write(what: object, error: OSError) -> LedgerError:
 def made_beside(path: Path) -> Iterator[Path]:
     """Yield another name for a new file, which gets its own at the end of the block."""
     new = path.with_name(path.name + ".new")
-    _forget(new)  # of a process that was killed
+
+    def forget() -> None:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                new.with_name(new.name + ending).unlink(missing_ok=True)
+
+    forget()  # of a process that was killed
     try:
         if path.exists():
             raise LedgerError(f"{path} exists; give a path at which there is no file")
         yield new
         os.rename(new, path)
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise cannot_write(path, error) from error
     finally:
-        _forget(new)
-
-
-def _forget(path: Path) -> None:
-    for ending in ("", "-wal", "-shm", "-journal"):
-        with suppress(OSError):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
+        forget()
 
 
 # --- what may be wrong ---
@@ -226,18 +250,20 @@ def _complain(path: Path, error: Exception) -> str:
             "one, to a folder where you may write, and read the copy"
         )
     return (
-        f"{path} is damaged ({type(error).__name__}: {error}); keep what can be read of it "
-        "with: surrokit show --salvage NEW_FILE FILE"
+        f"{path} is damaged ({type(error).__name__}: {error}). Keep what can be read of it with "
+        f"sqlite3 {path.name} .recover | sqlite3 NEW_FILE"
     )
 
 
 class Store:
     """An open file, and the number of the run in it that is read and written."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, run: int = 1) -> None:
-        self.path = path.absolute()  # whatever folder the process works in later
-        self._connection = connection
-        self.run = run
+    def __init__(self, path: Path, *, write: bool, run: int = 1) -> None:
+        self.path, self.run = path.absolute(), run  # whatever folder the process works in later
+        address = f"{self.path.as_uri()}?mode={'rw' if write else 'ro'}"
+        seconds = 10.0 if write else 2.0  # for which a file may be held by others
+        self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
+        self._writes = write
 
     @classmethod
     @contextmanager
@@ -247,49 +273,51 @@ class Store:
         It gets its name at the end of the block, so that no other file than a whole one ever has
         it, whatever ends the process. Whoever may make the same file holds its lock.
         """
-        path = path.absolute()
-        with made_beside(path) as new:
+        with made_beside(path.absolute()) as new:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            store = cls(new, connect(new, "rw"), run)
-            store.path = path  # in messages
+            store = cls(new, write=True, run=run)
+            store.path = path.absolute()  # in messages
             try:
                 with store.writing():
                     store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-                    store.execute("PRAGMA journal_mode = WAL")
-                    store._set_up()
                 with store.transaction():
                     for statement in TABLES.values():
                         store.execute(statement)
                     store.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                     store.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 yield store
-                store.gather()
             finally:
                 store.close()
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, run: int | None = None) -> Store:
         """Open a file to read it or to write on, at a run or, for None, at the last one."""
-        check_file(path)
-        with path.open("rb") as file:
-            if file.read(16) != b"SQLite format 3\x00":
-                raise _no_ledger(path, "its beginning is")
+        try:  # to open a pipe would wait for a writer
+            if path.exists() and not path.is_file():
+                raise OSError("it is no plain file")
+            with path.open("rb") as file:
+                is_sqlite = file.read(16) == b"SQLite format 3\x00"
+        except OSError as error:
+            raise LedgerError(
+                f"cannot read {path}: {error.strerror or error}; give a file that "
+                "surrokit.sample(..., path=...) has written"
+            ) from error
+        if not is_sqlite:
+            raise _no_ledger(path, "its beginning is")
         with reading(path):
-            store = cls(path, connect(path, "rw") if write else open_to_read(path))
+            store = cls(path, write=write)
             try:
-                store._check_schema()
+                store._check_tables()
                 store.run = store._find(run)
                 if write:
-                    store._set_up()
+                    store.execute("PRAGMA journal_mode = WAL")
+                    store.execute("PRAGMA synchronous = NORMAL")
+                    # pages after which SQLite moves them into the file itself
+                    store.execute(f"PRAGMA wal_autocheckpoint = {2**24 // _PAGE_SIZE}")
             except BaseException:
                 store.close()
                 raise
         return store
-
-    def _set_up(self) -> None:
-        self.execute("PRAGMA synchronous = NORMAL")
-        # pages after which SQLite moves them into the file itself
-        self.execute(f"PRAGMA wal_autocheckpoint = {2**24 // _PAGE_SIZE}")
 
     @property
     def runs(self) -> list[int]:
@@ -309,7 +337,12 @@ class Store:
             raise LedgerError(f"{self.path} has no run {run!r}; its runs are {held}")
         return runs[-1] if run is None else run
 
-    def _check_schema(self) -> None:
+    def _check_tables(self) -> None:
+        """Raise unless the tables are those of a ledger.
+
+        Views, triggers and virtual tables are refused: whoever reads or writes these runs what is
+        in the file.
+        """
         self.execute("PRAGMA trusted_schema = OFF")
         self.execute("PRAGMA cell_size_check = ON")
         number = self.rows("PRAGMA application_id")[0][0]
@@ -323,7 +356,10 @@ class Store:
             raise LedgerError(
                 f"{self.path} was written by {age} surrokit (tables of version {version}); {advice}"
             )
-        if number != APPLICATION_ID or not has_tables(self._connection):
+        held = self.rows("SELECT type, rootpage, name, sql FROM sqlite_schema")
+        plain = all(kind in ("table", "index") and root for kind, root, *_ in held)
+        whole = plain and TABLES.items() <= {(name, sql) for *_, name, sql in held}
+        if number != APPLICATION_ID or not whole:
             raise _no_ledger(self.path, "its tables are")
 
     @contextmanager
@@ -376,56 +412,36 @@ class Store:
         """Return all rows of a query."""
         return self._connection.execute(query, values).fetchall()
 
-    def gather(self) -> None:
-        """Move all that is written into the file itself."""
-        with self.writing():
-            self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def copy(self) -> Path:
-        """Copy the file to one beside it that only its owner can read, and return its path."""
-        name = f"{self.path.name}.before"
-        names = (self.path.with_name(f"{name}{n or ''}") for n in itertools.count())
-        new = next(name for name in names if not name.exists())
-        try:
-            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except OSError as error:
-            raise _cannot_write(new, error) from error
-        with self.writing():
-            self.execute("VACUUM INTO ?", (str(new),))
-        return new
-
     def close(self) -> None:
-        """Close the file; errors are told of where they matter."""
+        """Close the file; nobody needs to write beside it to read what is whole."""
+        with suppress(sqlite3.Error):
+            if self._writes:
+                self.execute("PRAGMA busy_timeout = 0")
+                self.execute("PRAGMA journal_mode = DELETE")  # unless somebody reads it
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    # --- facts ---
-
     def write_facts(self, facts: Mapping[str, Any]) -> None:
-        """Write facts of the run: plain data, or arrays of numbers."""
-        statement = "INSERT OR REPLACE INTO facts (run, name, value, data) VALUES (?, ?, ?, ?)"
-        rows: list[tuple[Any, ...]] = []
-        for name, value in facts.items():
-            if isinstance(value, np.ndarray):
-                data = np.ascontiguousarray(value, np.float64).tobytes()
-                rows.append((self.run, name, json.dumps(value.shape), data))
-            else:
-                rows.append((self.run, name, json.dumps(value), None))
+        """Write facts of the run: plain data and arrays of numbers."""
         with self.writing():
-            self.execute_many(statement, rows)
+            self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", self._rows_of(facts))
+
+    def has_facts(self, facts: Mapping[str, Any]) -> bool:
+        """Return whether the run has facts that are the same to the bit."""
+        held = self.rows("SELECT run, name, value FROM facts WHERE run = ?", (self.run,))
+        return set(self._rows_of(facts)) <= set(held)
+
+    def _rows_of(self, facts: Mapping[str, Any]) -> list[tuple[int, str, str]]:
+        return [(self.run, name, json.dumps(of, default=_plain)) for name, of in facts.items()]
 
     def facts(self) -> dict[str, Any]:
-        """Return what the run has of plain data, by name."""
-        query = "SELECT name, value FROM facts WHERE run = ? AND data IS NULL"
+        """Return the facts of the run by name."""
+        query = "SELECT name, value FROM facts WHERE run = ?"
         with reading(self.path):
-            return {name: json.loads(text) for name, text in self.rows(query, (self.run,))}
-
-    def arrays(self) -> dict[str, FloatArray]:
-        """Return the arrays of the run by name."""
-        query = "SELECT name, value, data FROM facts WHERE run = ? AND data IS NOT NULL"
-        with reading(self.path):
-            rows = self.rows(query, (self.run,))
-            return {name: array_of(data, json.loads(shape)) for name, shape, data in rows}
+            return {
+                name: json.loads(text, object_hook=_array)
+                for name, text in self.rows(query, (self.run,))
+            }
 
     def forget_run(self) -> None:
         """Remove all that the file holds of the run."""
@@ -434,61 +450,8 @@ class Store:
                 self.execute(f"DELETE FROM {table} WHERE run = ?", (self.run,))
 
 
-def array_of(data: bytes, shape: Sequence[int], dtype: str = "<f8") -> Any:
-    """Return an array of its own from bytes."""
-    if any(not isinstance(n, int) or n < 0 for n in shape):
-        raise ValueError(f"{shape!r} is no shape of an array")
-    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
-
-
-# --- files ---
-
-
 def _no_ledger(path: Path, what: str) -> LedgerError:
     return LedgerError(
         f"{path} is no ledger of surrokit, or {what} damaged; give a file that "
         "surrokit.sample(..., path=...) has written"
     )
-
-
-def check_file(path: Path) -> None:
-    """Raise unless a file is there that can be read: to open a pipe would wait for a writer."""
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no plain file")
-        path.open("rb").close()
-    except OSError as error:
-        raise LedgerError(
-            f"cannot read {path}: {error.strerror or error}; give a file that "
-            "surrokit.sample(..., path=...) has written"
-        ) from error
-
-
-def connect(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
-    """Return a connection to a file, to read (``"ro"``) or to write (``"rw"``).
-
-    Of a file that is ``immutable``, which nobody writes or can, SQLite makes no file beside it.
-    """
-    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * immutable}"
-    seconds = 2.0 if mode == "ro" else 10.0  # for which a file may be held by others
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=seconds)
-
-
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file that may lie where nobody can write.
-
-    There SQLite can make no file beside it, as it does even to read. All is in the file itself
-    where the run had come to its end, and only then.
-    """
-    connection = connect(path, "ro")
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema")
-    except sqlite3.Error as error:
-        connection.close()
-        beside = path.with_name(path.name + "-wal")
-        whole = not (beside.exists() and beside.stat().st_size)
-        kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if whole and kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            return connect(path, "ro", immutable=True)
-        raise
-    return connection

@@ -32,8 +32,6 @@ from surrokit.types import FloatArray
 TOLERANCE = 1e-3
 """Nats above the mode at which a search may end: 0.045 standard deviations away."""
 
-_STEADY = 3  # iterations in a row that gain less than the tolerance, before L-BFGS ends
-
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
 """Tells from a position (dim,), the potential and its gradient there whether a search may end."""
 
@@ -49,8 +47,8 @@ class Mode:
         The potential there, in nats.
     gradient : ndarray of shape (dim,)
     decrement : float or None
-        g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no positive
-        definite matrix is known.
+        g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no matrix is
+        known of which the potential is a bowl.
     hessian : ndarray of shape (dim, dim) or None
         Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
     converged : bool
@@ -101,46 +99,42 @@ class Scales:
 # --- second derivatives ---
 
 
-def matrix_of(potential: Potential) -> str | None:
-    """Return the name of the matrix to search with, ``gauss-newton`` or a capability, or None."""
-    if has_gauss_newton(potential):
-        return None if goes_by_adjoint(potential) else "gauss-newton"
-    if potential.dim > 500:  # a whole matrix takes too long
-        return None
-    offered = potential.capabilities
-    return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
+def spectrum(hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues (dim,) of H, and vectors W (dim, dim) with W^T H W = diag(eigenvalues).
 
-
-def has_gauss_newton(potential: Potential) -> bool:
-    """Return whether a Jacobian gives the Gauss-Newton matrix."""
-    offered = potential.capabilities >= {can.FORWARD, can.JACOBIAN}
-    return offered and offers_curvatures(with_forward(potential).energy)
-
-
-def goes_by_adjoint(potential: Potential) -> bool:
-    """Return whether Jacobians are too expensive for each step, where one could be evaluated.
-
-    With a factor kept, a Jacobian takes a solve for each parameter and an adjoint one: in 64
-    dimensions eight gradients have been measured for a Jacobian, and searches by Jacobians take a
-    third of the calls.
+    They are those in the units of the diagonal of H, so that scales do no harm. Where that is as
+    good as zero the unit is a usual one.
     """
-    adjoint = can.VJP in potential.capabilities and potential.dim >= 32
-    return adjoint and has_gauss_newton(potential)
+    sizes = np.abs(np.diag(hessian))
+    told = sizes > 1e-12 * sizes.max()
+    usual = np.exp(np.log(sizes[told]).mean()) if told.any() else 1.0
+    scales = np.sqrt(np.where(told, sizes, usual))
+    eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
+    return eigenvalues, vectors / scales[:, None]
 
 
 def newton_decrement(hessian: FloatArray, gradient: FloatArray) -> float | None:
-    """Return g^T H^-1 g / 2; None where H is not positive definite."""
-    try:
-        half = np.linalg.solve(np.linalg.cholesky(hessian), gradient)
-    except np.linalg.LinAlgError:
+    """Return g^T H^-1 g / 2; None where H is not positive, or flat in a direction of the slope."""
+    sizes, ways = spectrum(hessian)
+    pulls, flat = ways.T @ gradient, sizes <= 1e-12
+    if sizes[0] < -1e-12 or (np.abs(pulls[flat]) > 1e-6).any():
         return None
-    return 0.5 * float(half @ half)
+    return 0.5 * float(np.sum(np.square(pulls[~flat]) / sizes[~flat]))
+
+
+def _matrix_of(potential: Potential) -> str | None:
+    offered = potential.capabilities
+    if offered >= {can.FORWARD, can.JACOBIAN} and offers_curvatures(with_forward(potential).energy):
+        return "gauss-newton"
+    if potential.dim > 500:  # a whole matrix takes too long
+        return None
+    return next((name for name in (can.HESSIAN, can.METRIC) if name in offered), None)
 
 
 # --- what a search has evaluated ---
 
 
-class _Enough(Exception):  # noqa: N818 - not an error
+class Enough(Exception):  # noqa: N818 - not an error
     """The search has converged, or may evaluate no more."""
 
 
@@ -163,42 +157,37 @@ class _Point:
 class _Trail:
     """What a search has evaluated, the best of it, and when it may end."""
 
+    best: _Point
+
     def __init__(
         self, potential: Potential, max_calls: int, tolerance: float, until: Until | None
     ) -> None:
-        self.potential, self.matrix = with_gradient(potential), matrix_of(potential)
+        self.potential, self.matrix = with_gradient(potential), _matrix_of(potential)
         self.max_calls, self.tolerance, self.until = max_calls, tolerance, until
         self.calls, self.converged = 0, False
         self.hessian: FloatArray | None = None  # at the best
         self.decrement: float | None = None
-        self.first: _Point | None = None  # where L-BFGS begins
-        self._best: _Point | None = None
-        self._last: _Point | None = None
-        self._value, self._gain = np.inf, 0.0  # of the last iteration
-        self._steady = self._same = 0  # iterations of no gain, values that rounding may tell apart
-
-    @property
-    def best(self) -> _Point:
-        assert self._best is not None
-        return self._best
+        self.known: list[_Point] = []  # where the search begins, the best and the last
+        self.same = -1  # evaluations in a row, after the first, that are the best but for rounding
 
     def at(self, position: FloatArray) -> _Point:
         """Return the evaluation at a position (dim,), which may be at hand."""
-        for known in (self._last, self._best, self.first):
-            if known is not None and np.array_equal(known.position, position):
-                return known
-        self.count()
-        self._last = point = self._evaluate(position)
-        best = self._best
-        if best is not None:
-            rounding = 4.0 * np.finfo(float).eps * abs(best.value)
-            self._same = self._same + 1 if abs(point.value - best.value) <= rounding else 0
-        if not point.finite:
-            return point
-        if best is None or point.value < best.value:
-            self._best, self.hessian, self.decrement = point, None, None
-        if self.until is not None and self.until(point.position, point.value, point.gradient):
-            raise _Enough
+        for point in self.known:
+            if np.array_equal(point.position, position):
+                return point
+        self._count()
+        point = self._evaluate(np.array(position))
+        if not self.known:
+            self.best, self.known = point, [point] * 3
+        self.known[2] = point
+        rounding = 4.0 * np.finfo(float).eps * abs(self.best.value)
+        self.same = self.same + 1 if abs(point.value - self.best.value) <= rounding else 0
+        if point.finite and point.value < self.best.value:
+            self.best = self.known[1] = point
+            self.hessian = self.decrement = None
+        shown = point.finite and self.until is not None
+        if shown and self.until(point.position, point.value, point.gradient):  # type: ignore[misc]
+            raise Enough
         return point
 
     def _evaluate(self, position: FloatArray) -> _Point:
@@ -213,79 +202,41 @@ class _Trail:
                 else:
                     values, slopes = self.potential.value_and_gradient(at)
             except EvaluationError:
-                return _Point(np.array(position), np.inf, np.full(len(position), np.nan))
+                return _Point(position, np.inf, np.full(len(position), np.nan))
         value = float(values[0]) if np.isfinite(values[0]) else np.inf
-        return _Point(np.array(position), value, np.asarray(slopes[0], dtype=np.float64), matrix)
+        return _Point(position, value, np.asarray(slopes[0], dtype=np.float64), matrix)
 
-    def count(self) -> None:
-        """Count one more evaluation; the search ends if there may be none."""
+    def _count(self) -> None:
         if self.calls >= self.max_calls:
-            raise _Enough
+            raise Enough
         self.calls += 1
 
-    def matrix_at(self, point: _Point) -> FloatArray | None:
-        """Return second derivatives at the best point; None at any other, which the search leaves.
-
-        The search ends if a Newton step would gain less than the tolerance.
-        """
-        if point is not self._best:
-            return None
+    def matrix_at_best(self) -> FloatArray:
+        """Return second derivatives; end if a Newton step would gain less than the tolerance."""
         if self.hessian is None:
-            matrix = point.matrix
+            matrix = self.best.matrix
             if matrix is None:
-                self.count()
-                at = point.position[None]
+                self._count()
+                by_hessian = self.matrix == can.HESSIAN
+                whole: Any = (with_hessian if by_hessian else with_metric)(self.potential)
                 try:
-                    if self.matrix == can.HESSIAN:
-                        matrix = np.asarray(with_hessian(self.potential).hessian(at)[0])
-                    else:
-                        matrix = np.asarray(with_metric(self.potential).metric(at)[0])
+                    matrix = getattr(whole, self.matrix or "")(self.best.position[None])[0]
                 except EvaluationError:
-                    raise _Enough from None
+                    raise Enough from None
             if not np.isfinite(matrix).all():
-                raise _Enough
-            self.hessian = 0.5 * (matrix + matrix.T)
-            self.decrement = newton_decrement(self.hessian, point.gradient)
-            if self.decrement is not None and self.decrement < self.tolerance:
-                self.end()
+                raise Enough
+            self.hessian = np.asarray(0.5 * (matrix + matrix.T))
             if not matrix.any():
                 raise _Flat
+            self.decrement = newton_decrement(self.hessian, self.best.gradient)
+            if self.decrement is not None and self.decrement < self.tolerance:
+                self.end()
         return self.hessian
 
     def end(self) -> None:
         """End the search, which has converged."""
         self.converged = True
-        raise _Enough
-
-    def note_iteration(self, intermediate_result: Any) -> None:
-        """End the search after several iterations in a row of SciPy's that gain next to nothing.
-
-        One does not count that gained twice as much as the one before it: where a valley is long,
-        steps along it begin small, and each is longer than the last.
-        """
-        gain = self._value - intermediate_result.fun
-        if gain >= self.tolerance:
-            self._steady = 0
-        elif not gain > max(2.0 * self._gain, 1e-6 * self.tolerance):  # less may be rounding
-            self._steady += 1
-        self._value, self._gain = intermediate_result.fun, gain
-        if self._steady == _STEADY:
-            self.end()
-
-    def note_rounding(self) -> None:
-        """End the search after several evaluations in a row that are the best but for rounding."""
-        if self._same >= _STEADY:
-            self.end()
-
-    def end_by_jacobian(self) -> None:
-        """Evaluate the Gauss-Newton matrix where a search by the adjoint has converged."""
-        before = self.best
-        self.matrix, self._best, self._last, self.first = "gauss-newton", None, None, None
-        try:
-            point = self.at(before.position)
-        finally:
-            self._best = self._best or before
-        self.matrix_at(point)
+        raise Enough
 
 
 # --- searches ---
@@ -299,12 +250,12 @@ def descend(
     tolerance: float = TOLERANCE,
     until: Until | None = None,
     scales: Scales | None = None,
-    leaps: bool = True,
+    rough: bool = False,
 ) -> Mode:
     """Find a mode by gradients whatever they cost; see :func:`~surrokit.mode.search.find_mode`.
 
-    A step of L-BFGS may be many times as long as the way so far only if ``leaps`` is true. Where
-    gradients are rough such a step is their error, and leads to where a solver may not come back.
+    Where gradients are ``rough`` a step of L-BFGS that is many times as long as the way so far is
+    their error, and leads to where a solver may not come back: it is not made.
     """
     start = np.array(start, dtype=np.float64)
     if start.shape != (potential.dim,):
@@ -315,7 +266,7 @@ def descend(
     from scipy.optimize import minimize  # late: importing the package stays fast
 
     trail = _Trail(potential, max_calls, tolerance, until)
-    with suppress(_Enough), warnings.catch_warnings(), np.errstate(all="ignore"):
+    with suppress(Enough), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's, that precision was lacking
         if not trail.at(start).finite:
             raise NumericalError(
@@ -324,17 +275,15 @@ def descend(
             )
         try:
             by_matrices = trail.matrix is not None
-            how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, leaps=leaps)
+            how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, rough)
             trail.converged = bool(minimize(**how).success)
         except _Flat:
-            trail.converged = bool(minimize(**_by_gradients(trail, None, leaps=True)).success)
-    if trail.converged and goes_by_adjoint(potential):
-        with suppress(_Enough):
-            trail.end_by_jacobian()
+            trail.converged = bool(minimize(**_by_gradients(trail, None, rough)).success)
+    best = trail.best
     return Mode(
-        position=trail.best.position,
-        value=trail.best.value,
-        gradient=trail.best.gradient,
+        position=best.position,
+        value=best.value,
+        gradient=best.gradient,
         decrement=trail.decrement,
         hessian=trail.hessian,
         converged=trail.converged,
@@ -345,11 +294,8 @@ def descend(
 def _by_matrices(trail: _Trail) -> dict[str, Any]:
     """Newton's method in the coordinates in which the first matrix is the identity."""
     first = trail.best
-    matrix = trail.matrix_at(first)
-    assert matrix is not None
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    sizes = np.abs(eigenvalues)
-    turn = np.asarray(vectors / np.sqrt(np.maximum(sizes, 1e-10 * float(sizes.max()))))
+    sizes, ways = spectrum(trail.matrix_at_best())
+    turn = ways / np.sqrt(np.where(np.abs(sizes) > 1e-12, np.abs(sizes), 1.0))
 
     def jac(y: FloatArray) -> FloatArray:
         point = trail.at(first.position + turn @ y)
@@ -357,10 +303,16 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
 
     def hess(y: FloatArray) -> FloatArray:
         # the search never moves to a position that does not lower the potential
-        matrix = trail.matrix_at(trail.at(first.position + turn @ y))
-        return np.eye(len(y)) if matrix is None else turn.T @ matrix @ turn
+        if trail.at(first.position + turn @ y) is not trail.best:
+            return np.eye(len(y))
+        matrix = turn.T @ trail.matrix_at_best() @ turn
+        if not np.isfinite(matrix).all():
+            raise Enough
+        return matrix
 
     radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
+    if not radius < np.inf:
+        raise Enough
     limits = {"initial_trust_radius": radius, "max_trust_radius": 1e6 * radius}
     return {
         "fun": lambda y: trail.at(first.position + turn @ y).value,
@@ -372,39 +324,58 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
     }
 
 
-def _by_gradients(trail: _Trail, scales: Scales | None, *, leaps: bool) -> dict[str, Any]:
+def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str, Any]:
     """L-BFGS, which steps back by half from where the potential is not finite."""
-    slides = True
+    steady, dim, slides = 3, len(trail.best.position), True
     while slides:
-        first = trail.first = trail.best
-        start, dim = first.position, len(first.position)
+        first = trail.known[0] = trail.best
         root = np.eye(dim) if scales is None else scales.root(first.value, first.gradient)
         slope = root.T @ first.gradient
         length = float(np.sqrt(slope @ slope))
         unit = (1.0 / length) * -slope if 0.0 < length < np.inf else np.zeros(dim)
-        slides = leaps and _slide(trail, first, root @ unit)
+        slides = not rough and _slide(trail, first, root @ unit)
+    best, last, gained, still = np.zeros(dim), first.value, 0.0, 0
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best
+        low = trail.best
         if np.allclose(y, unit, rtol=1e-12, atol=1e-12):
             y = unit  # the first step, which has been evaluated
-        position, low = start + root @ y, trail.best
-        # at most ten times the way so far, and one at least
-        longest = 10.0 * max(1.0, float(np.abs(low.position - start).max()))
-        if leaps or float(np.abs(position - low.position).max()) <= longest:
-            point = trail.at(position)
+        longest = 10.0 * max(1.0, float(np.abs(best).max()))
+        if not rough or float(np.abs(y - best).max()) <= longest:
+            point = trail.at(first.position + root @ y)
+            if trail.same >= steady:
+                trail.end()
+            if trail.best is not low:
+                best = np.array(y)
             if point.finite:
-                trail.note_rounding()
                 return point.value, root.T @ point.gradient
         # as on a parabola whose least value is 0.4 of the way there
-        drop = float(low.gradient @ (position - low.position))
-        return low.value + 0.25 * abs(drop), -1.5 * (root.T @ low.gradient)
+        slope = root.T @ low.gradient
+        return low.value + 0.25 * abs(float(slope @ (y - best))), -1.5 * slope
+
+    def note(intermediate_result: Any) -> None:
+        """End the search after several iterations in a row that gain next to nothing.
+
+        One does not count that gained twice as much as the one before it: where a valley is long,
+        steps along it begin small, and each is longer than the last.
+        """
+        nonlocal last, gained, still
+        gain = last - intermediate_result.fun
+        if gain >= trail.tolerance:
+            still = 0
+        elif not gain > max(2.0 * gained, 1e-6 * trail.tolerance):  # less may be rounding
+            still += 1
+        last, gained = intermediate_result.fun, gain
+        if still == steady:
+            trail.end()
 
     return {
         "fun": fun,
         "x0": np.zeros(dim),
         "jac": True,
         "method": "L-BFGS-B",
-        "callback": trail.note_iteration,
+        "callback": note,
         # corrections are cheap beside an evaluation
         "options": {"maxcor": 30, "maxfun": 50 * trail.max_calls, "ftol": 0.0, "gtol": 0.0},
     }

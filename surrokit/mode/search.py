@@ -17,50 +17,6 @@ from surrokit.types import FloatArray
 MANY = 200
 """Dimensions up to which directions of several numbers are looked for."""
 
-_BEYOND = 1e30  # distance from 0 on the line or in the user's coordinates, where nothing ends
-_SHOWN = 1e-3  # of the largest coefficient, below which another one is left out of a name
-
-
-def simplified(potential: Potential, direction: FloatArray) -> FloatArray | None:
-    """Return a direction (dim,) of simple coefficients near one; None where there is none.
-
-    Those that models hold undetermined are simple as a rule, such as a sum or a difference, while
-    those that are estimated hold errors that grow with the distance. Simple ones are halves, thirds
-    and quarters of the largest.
-    """
-    line = _on_line(potential, direction)
-    simple = np.round(12.0 * line) / 12.0
-    if np.abs(simple - line).max() > 0.02:
-        return None
-    transform = transform_of(potential)
-    if not isinstance(transform, Scaled):
-        return np.asarray(simple)
-    return np.asarray(np.linalg.solve(transform.scaling.matrix, simple))
-
-
-def name_of(potential: Potential, direction: FloatArray) -> str:
-    """Return a direction (dim,) in words, such as ``a + 0.5 b``."""
-    line, labels = _on_line(potential, direction), labels_on_line(potential)
-    if isinstance(transform_of(potential), Scaled):
-        labels = [label.removesuffix(" (scaled)") for label in labels]
-    words = ""
-    for i in np.flatnonzero(np.abs(line) > _SHOWN):
-        size = abs(line[i])
-        factor = "" if abs(size - 1.0) < _SHOWN else f"{size:.3g} "
-        sign = "-" if line[i] < 0 else "+"
-        words += f" {sign} {factor}{labels[i]}" if words else f"{factor}{labels[i]}"
-    return words
-
-
-def _on_line(potential: Potential, direction: FloatArray) -> FloatArray:
-    """Return a direction on the line, its largest coefficient 1, and its first one positive."""
-    transform = transform_of(potential)
-    line = transform.scaling.matrix @ direction if isinstance(transform, Scaled) else direction
-    line = line / np.abs(line).max()
-    first = line[np.flatnonzero(np.abs(line) > _SHOWN)[0]]
-    return np.asarray(line * np.sign(first))
-
-
 # --- what no distribution may have ---
 
 
@@ -74,7 +30,7 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
     """
     with np.errstate(all="ignore"):
         where = transform_of(potential).to_bounded(found.position)
-    far = np.abs(found.position).max() > 1e4 or np.abs(where).max() > _BEYOND
+    far = np.abs(found.position).max() > 1e4 or np.abs(where).max() > 1e30
     if found.converged or not (found.value < -1e8 and far):
         return
     raise TargetError(
@@ -85,107 +41,92 @@ def demand_bottom(potential: Potential, found: Mode) -> None:
     )
 
 
-def demand_walls(potential: Potential, found: Mode) -> int:
+def demand_walls(
+    potential: Potential, found: Mode, gradients: FloatArray | None = None, *, beside: int = 0
+) -> int:
     """Raise if the potential is the same at any distance in a direction; return the values taken.
 
-    Directions are those of single parameters, and such in which several change together. Two values
-    are evaluated for each unbounded one along which second derivatives vanish, or four.
+    Those are looked along in which second derivatives vanish. Where there are none it is those that
+    neither the ``gradients (n, dim)`` of a search have, which lie in the few directions it went,
+    nor some ``beside`` the mode: each is taken where the others say nothing yet. Two values are
+    evaluated far away.
 
     Raises
     ------
     TargetError
         If there is no wall either way, so that no distribution has such a density.
     """
-    if found.hessian is None or not found.converged:
+    if not found.converged or len(found.position) > MANY:
         return 0
-    taken, curvatures = 0, np.abs(found.hessian).max(axis=1)
-    for i in np.flatnonzero(curvatures <= _level(curvatures.max())):
-        ends = _far_ends(potential, found.position, int(i))
-        if ends is None:
-            continue
-        taken += len(ends)
-        if _are_level(potential, ends, found):
-            far = "" if np.abs(ends).max() >= _BEYOND else " of its logarithm"
-            raise TargetError(
-                f"the target does not depend on {labels_on_line(potential)[i]}: it is the same at "
-                f"any distance{far}, and no distribution has such a density; declare bounds or a "
-                "prior for it, or leave it out"
-            )
-    if not np.isfinite(found.hessian).all() or len(found.hessian) > MANY:
-        return taken
-    sizes, directions = np.linalg.eigh(found.hessian)
-    level = directions.T[sizes <= _level(sizes[-1])]
-    # those of single numbers have been looked along
-    return taken + _demand_walls_along(potential, found, level[np.abs(level).max(axis=1) < 0.999])
+    if found.hessian is not None:
+        sizes, ways = np.linalg.eigh(found.hessian)
+        # what may be rounding is no curvature
+        unseen = ways[:, sizes <= max(1e-12 * float(sizes[-1]), 1e-5)]
+    elif gradients is not None:
+        unseen = _unseen(potential, found, gradients, beside)
+    else:
+        return 0
+    taken = 0
+    for direction in simplified(potential, unseen):
+        # not so far where coefficients are rounded, or as a logarithm
+        most = 1e30 if np.count_nonzero(direction) == 1 else 1e12
+        for far in (most, 600.0):
+            ends = found.position + np.outer([far, -far], direction)
+            with np.errstate(all="ignore"):
+                there, back = transform_of(potential).to_bounded(ends)
+            if not (np.isfinite([there, back]).all() and np.abs(there - back).max() >= most):
+                continue
+            taken += len(ends)
+            if _are_level(potential, ends, found):
+                raise TargetError(
+                    f"the target is the same at any distance along {name_of(potential, direction)},"
+                    " and no distribution has such a density; declare bounds or a prior, or leave "
+                    "a parameter out"
+                )
+            break
+    return taken
 
 
-def demand_walls_by_gradients(
-    potential: Potential, found: Mode, gradients: FloatArray, *, most: int
-) -> None:
-    """Raise if the potential is the same at any distance in a direction that no gradient has.
-
-    The gradients of a search lie in the few directions it went, so that each further one, beside
-    the mode, is taken where the others say nothing yet. Where it has no component there either,
-    values far away decide.
-
-    The search saw ``gradients (n, dim)`` on its way. Where more directions than ``most`` further
-    gradients are left, nothing is known.
-
-    Raises
-    ------
-    TargetError
-        If there is no wall either way, so that no distribution has such a density.
-    """
-    if len(found.position) > MANY:
-        return
+def _unseen(potential: Potential, found: Mode, rows: FloatArray, most: int) -> FloatArray:
+    """Return an orthonormal basis (dim, k) of the directions that no gradient has."""
     rng = np.random.default_rng(0)  # its own, so that the run's goes on as it would have
-    unseen = _unseen(gradients)
-    if unseen.shape[1] > most:
-        return
-    while unseen.size:
-        way = unseen @ rng.standard_normal(unseen.shape[1])
+    before = most + 1
+    while True:
+        _, sizes, ways = np.linalg.svd(rows, full_matrices=True)
+        unseen = ways[np.sum(sizes > 1e-10 * sizes.max(initial=0.0)) :].T
+        if not unseen.size or unseen.shape[1] >= before:
+            return np.asarray(unseen[:, : unseen.shape[1] if before <= most else 0])
+        before = unseen.shape[1]
+        way = unseen @ rng.standard_normal(before)
         position = found.position + way / np.linalg.norm(way)
         try:
             with np.errstate(all="ignore"):
                 beside = with_gradient(potential).value_and_gradient(position[None])[1]
         except EvaluationError:
-            return
+            return unseen[:, :0]
         if not np.isfinite(beside).all():
-            return
-        gradients = np.vstack([gradients, beside])
-        before, unseen = unseen.shape[1], _unseen(gradients)
-        if unseen.shape[1] >= before:
-            _demand_walls_along(potential, found, _sparse(unseen).T)
-            return
+            return unseen[:, :0]
+        rows = np.vstack([rows, beside])
 
 
-def _demand_walls_along(potential: Potential, found: Mode, directions: FloatArray) -> int:
-    """Raise if there is no wall either way along some directions (k, dim); return values taken.
+def simplified(potential: Potential, basis: FloatArray) -> FloatArray:
+    """Return another basis (k, dim), each of which has zeros where all others have a one.
 
-    One of simple coefficients near each of them is looked along before it.
+    Directions that models hold undetermined have simple coefficients as a rule, such as a sum or a
+    difference, while those that are estimated hold errors that grow with the distance.
     """
-    taken, most = 0, 1e12  # not farther, as coefficients are rounded
-    for near in directions:
-        simple = simplified(potential, near)
-        for direction in [near] if simple is None else [simple, near]:
-            ends = found.position + np.outer([most, -most], direction)
-            with np.errstate(all="ignore"):
-                there = transform_of(potential).to_bounded(ends)
-            if not np.isfinite(there).all() or np.abs(there[0] - there[1]).max() < most:
-                continue
-            taken += len(ends)
-            if _are_level(potential, ends, found):
-                raise TargetError(
-                    "the target is the same at any distance along "
-                    f"{name_of(potential, direction)}, and no distribution has such a density. "
-                    "Declare bounds or priors for these, or leave one out"
-                )
-    return taken
+    if not basis.size:
+        return basis.T
+    from scipy.linalg import qr
 
-
-def _level(largest: float) -> float:
-    """Return the curvature below which it is looked along; what may be rounding is none."""
-    return max(1e-12 * largest, 1e-5)
+    scaling = _scaling(potential)
+    line = basis if scaling is None else scaling @ basis
+    pivots = qr(line.T, mode="r", pivoting=True)[1][: line.shape[1]]
+    ways = np.linalg.solve(line[pivots].T, line.T)
+    ways = ways / np.abs(ways).max(axis=1, keepdims=True)
+    simple = np.round(12.0 * ways) / 12.0
+    ways = np.where(np.abs(simple - ways).max(axis=1, keepdims=True) > 0.02, ways, simple)
+    return np.asarray(ways if scaling is None else np.linalg.solve(scaling, ways.T).T)
 
 
 def _are_level(potential: Potential, ends: FloatArray, found: Mode) -> bool:
@@ -198,32 +139,25 @@ def _are_level(potential: Potential, ends: FloatArray, found: Mode) -> bool:
         return bool((np.abs(values - found.value) <= 0.01).all())
 
 
-def _unseen(gradients: FloatArray) -> FloatArray:
-    """Return an orthonormal basis (dim, k) of the directions that no gradient (n, dim) has."""
-    _, sizes, directions = np.linalg.svd(gradients, full_matrices=True)
-    return np.asarray(directions[np.sum(sizes > 1e-10 * sizes.max(initial=0.0)) :].T)
+def _scaling(potential: Potential) -> FloatArray | None:
+    transform = transform_of(potential)
+    return transform.scaling.matrix if isinstance(transform, Scaled) else None
 
 
-def _sparse(basis: FloatArray) -> FloatArray:
-    """Return another basis (dim, k), each column of which has zeros where all others have a one."""
-    from scipy.linalg import qr
-
-    pivots = qr(basis.T, mode="r", pivoting=True)[1][: basis.shape[1]]
-    return np.asarray(np.linalg.solve(basis[pivots].T, basis.T).T)
-
-
-def _far_ends(potential: Potential, position: FloatArray, i: int) -> FloatArray | None:
-    """Return the two ends (2, dim) of the line through a number of a position; None if bounded.
-
-    A number with one bound is a logarithm on the line, and goes as far as it can be a number.
-    """
-    for far in (_BEYOND, 600.0):
-        ends = position + np.outer([far, -far], np.eye(len(position))[i])
-        with np.errstate(all="ignore"):
-            there, back = transform_of(potential).to_bounded(ends)
-        if np.isfinite(there).all() and np.abs(there - back).max() >= _BEYOND:
-            return np.asarray(ends)
-    return None
+def name_of(potential: Potential, direction: FloatArray) -> str:
+    """Return a direction (dim,) in words, such as ``a + 0.5 b``."""
+    line, labels, scaling = direction, labels_on_line(potential), _scaling(potential)
+    if scaling is not None:
+        line, labels = scaling @ line, [each.removesuffix(" (scaled)") for each in labels]
+    line = line / np.abs(line).max()
+    shown = np.flatnonzero(np.abs(line) > 1e-3)
+    words = ""
+    for i in shown:
+        size = abs(line[i])
+        factor = "" if abs(size - 1.0) < 1e-3 else f"{size:.3g} "
+        sign = "-" if line[i] * line[shown[0]] < 0 else "+"
+        words += f" {sign} {factor}{labels[i]}" if words else f"{factor}{labels[i]}"
+    return words
 
 
 def laplace_acceptance(

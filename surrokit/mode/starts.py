@@ -193,7 +193,7 @@ def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> Bo
     shared = (same.sum(axis=1) > 1) | (is_first and alone)
     gradient = state.cache.get("gradient")
     if gradient is not None:
-        slope = np.abs(gradient + transform.log_jacobian_gradient(at)).max(axis=1)
+        slope = np.abs(gradient + transform.volume(at)[1]).max(axis=1)
         shared |= slope <= 1e-9 * state.values
     return np.asarray(high & shared)
 

@@ -32,9 +32,9 @@ MOST_DATA = 2**22
 def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None = None) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData; see :meth:`surrokit.Run.to_arviz`.
 
-    A parameter that has the name of an axis, such as ``chain``, gets an underscore. Names have ÷
-    for each slash, which parts the names of groups in trees and files. Units are the attribute
-    ``units``, as the CF conventions call it.
+    A parameter that has the name of an axis, such as ``chain``, gets an underscore, else it would
+    be lost. Names have ÷ for each slash, which parts the names of groups in trees and files. Units
+    are the attribute ``units``, as the CF conventions call it.
     """
     even = run
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
@@ -51,12 +51,26 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
         def from_dict(groups: Mapping[str, Group], **options: Any) -> Any:
             return old.from_dict(**groups, **options)
 
-    specs = run.parameters.specs
-    names, groups, axes = _with_free_names(groups, *_named_axes(specs))
+    dims, coords = _axes_of(run.parameters.specs)
+    unnamed = {
+        f"{name}_dim_{place}"  # as ArviZ calls an axis without a name
+        for name, array in groups["posterior"].items()
+        for place in range(array.ndim - 2)
+    }
+    taken = {"chain", "draw", "."}
+    axes = {axis for each in dims.values() for axis in each} | unnamed | coords.keys()
+    names = _free_names(groups["posterior"], taken | axes)
+    data = _free_names(groups.get("observed_data", {}), taken)
+    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
+    renamed = {
+        group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
+        for group, arrays in groups.items()
+    }
+    named = {"dims": {names[of]: each for of, each in dims.items()}, "coords": coords}
     with warnings.catch_warnings():
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
-        converted = from_dict(groups, save_warmup=True, **axes)
+        converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
     for group in {"posterior", "warmup_posterior"} & set(groups):
         for name, unit in run.parameters.units.items():
             converted[group][names[name]].attrs["units"] = unit
@@ -64,62 +78,35 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
     return converted
 
 
-def _with_free_names(
-    groups: Mapping[str, Group], dims: Mapping[str, list[str]], coords: Mapping[str, Any]
-) -> tuple[dict[str, str], dict[str, Group], dict[str, Any]]:
-    """Return names of parameters that are none of an axis', and groups and axes by these names.
-
-    Else they would be lost.
-    """
-    axes = [axis for each in dims.values() for axis in each] + [
-        f"{name}_dim_{place}"  # as ArviZ calls an axis without a name
-        for name, array in groups["posterior"].items()
-        for place in range(array.ndim - 2)
-    ]
-    taken = {"chain", "draw", "."}
-    names = _allowed(groups["posterior"], taken | {_without_slashes(a) for a in (*axes, *coords)})
-    data = _allowed(groups.get("observed_data", {}), taken)
-    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
-    renamed: dict[str, Group] = {
-        group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
-        for group, arrays in groups.items()
-    }
-    if not dims:
-        return names, renamed, {}
-    of = {names[name]: [_without_slashes(axis) for axis in each] for name, each in dims.items()}
-    found = {_without_slashes(axis): labels for axis, labels in coords.items()}
-    return names, renamed, {"dims": of, "coords": found}
-
-
-def _without_slashes(name: str) -> str:
-    return name.replace("/", "÷")
-
-
-def _allowed(group: Group, taken: Collection[str]) -> dict[str, str]:
+def _free_names(group: Group, taken: Collection[str]) -> dict[str, str]:
     """Return a new name for each, unlike all others and those taken."""
     renamed: dict[str, str] = {}
     for name in group:
-        allowed = _without_slashes(name)
-        others = {*taken, *renamed.values(), *group} - {name}
-        while allowed in others or (allowed == name and name in taken):
-            allowed += "_"
-        renamed[name] = allowed
+        free, others = name.replace("/", "÷"), {*taken, *renamed.values(), *group} - {name}
+        while free in others or (free == name and name in taken):
+            free += "_"
+        renamed[name] = free
     return renamed
 
 
-def _named_axes(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[str, Any]]:
+def _axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Return the names of axes by parameter, and the coordinates of axes by name.
 
     An axis without a name is called as ArviZ would: by its parameter and its place.
     """
     axes = {name: spec.axes for name, spec in specs.items() if isinstance(spec, Reported)}
     dims = {
-        name: [axis.name or f"{name}_dim_{place}" for place, axis in enumerate(of)]
+        name: [(axis.name or f"{name}_dim_{i}").replace("/", "÷") for i, axis in enumerate(of)]
         for name, of in axes.items()
         if any(axis.name for axis in of)
     }
-    every = [axis for of in axes.values() for axis in of]
-    return dims, {axis.name: list(axis.labels) for axis in every if axis.name and axis.labels}
+    coords = {
+        axis.name.replace("/", "÷"): list(axis.labels)
+        for of in axes.values()
+        for axis in of
+        if axis.name and axis.labels
+    }
+    return dims, coords
 
 
 def _groups_of(run: Any) -> dict[str, Group]:

@@ -9,7 +9,8 @@ import csv
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -47,14 +48,27 @@ def plain(value: Any, where: str = "value") -> Any:
     )
 
 
-def write_json(path: Path, figures: Any) -> None:
-    """Write plain data to a file."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield another name in the same folder; what is written to it replaces the file at once."""
+    written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:
-        path.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        yield written
+        written.replace(path)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot write {path}: {error.strerror}; give a file in a folder that exists"
+            f"cannot write {path}: {error.strerror or error}; give a file in a folder that exists, "
+            "to which you may write"
         ) from error
+    finally:
+        with suppress(OSError):
+            written.unlink()
+
+
+def write_json(path: Path, figures: Any) -> None:
+    """Write plain data to a file."""
+    with replacing(path) as file:
+        file.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def write_csv(columns: Columns, path: Path) -> None:

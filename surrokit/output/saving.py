@@ -14,7 +14,14 @@ import numpy as np
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
-from surrokit.output.files import Columns, check_folder, plain, write_csv, write_parquet
+from surrokit.output.files import (
+    Columns,
+    check_folder,
+    plain,
+    replacing,
+    write_csv,
+    write_parquet,
+)
 from surrokit.weighted.round import RESAMPLING_SEED
 
 
@@ -24,19 +31,8 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
     See :meth:`surrokit.Run.save`.
     """
     check_can_save(path)
-    path, form = Path(path), form_of(path)
-    # a temporary name in the same folder, so that renaming replaces the file at once
-    written = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        form.write(run, written)
-        written.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
-            "write to"
-        ) from error
-    finally:
-        written.unlink(missing_ok=True)
+    with replacing(Path(path)) as file:
+        form_of(path).write(run, file)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
@@ -67,11 +63,9 @@ def columns_of(run: Any, *, titles: bool = False) -> Columns:
     }
     if run.log_weights is not None:
         index["log_weight"] = run.log_weights.ravel()
-    numbers, names = run.draws.reshape(-1, dim), run.titles if titles else run.labels
-    return {
-        **{(f"{name}_" if name in run.labels else name): array for name, array in index.items()},
-        **{name: numbers[:, i] for i, name in enumerate(names)},
-    }
+    index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
+    columns = run.draws.reshape(-1, dim).T
+    return {**index, **dict(zip(run.titles if titles else run.labels, columns, strict=True))}
 
 
 def to_pandas(run: Any) -> Any:
@@ -126,13 +120,12 @@ class Form(NamedTuple):
 def form_of(path: str | os.PathLike[str]) -> Form:
     """Return the form of file that the ending of a path asks for."""
     path = Path(path)
-    form = _FORMS.get(path.suffix.lower())
-    if form is None:
+    if path.suffix.lower() not in _FORMS:
         known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
         raise ConfigurationError(
             f"the ending of {path.name!r} does not say how to write draws; use one of {known}"
         )
-    return form
+    return _FORMS[path.suffix.lower()]
 
 
 def _write_netcdf(run: Any, path: Path) -> None:

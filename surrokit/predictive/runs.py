@@ -96,28 +96,26 @@ def posterior_predictive(
     run: Any, new: Any, offset: Any, seed: int | np.random.Generator | None
 ) -> Any:
     """Return draws of new data; see :meth:`surrokit.Run.posterior_predictive`."""
-    rng = np.random.default_rng(seed)
-    positions, outputs = run.draws, run.outputs
-    chains = positions.shape[0]
-    flat = positions.reshape(-1, positions.shape[2])
-    flat_outputs = None if outputs is None else outputs.reshape(-1, outputs.shape[2])
+    rng, chains = np.random.default_rng(seed), run.draws.shape[0]
+    flat = run.draws.reshape(-1, run.draws.shape[2])
+    taken: Any = slice(None)
     if run.log_weights is not None:
         taken = resampled_rows(run.log_weights, np.random.default_rng(RESAMPLING_SEED))
         chains, flat = 1, flat[taken]
-        flat_outputs = None if flat_outputs is None else flat_outputs[taken]
-    if isinstance(run.predictor, RowPredictor):
-        if new is None:
-            raise ConfigurationError(
-                "posterior_predictive of a regression takes new rows, got none; pass the table or "
-                "the design of the fit for a check of the model"
-            )
-        predictor, rows = _read(run, new, offset)
-        found = predictor.draw(rng, flat, rows, slice(None))
-        if predictor.levels:
-            found = np.asarray(predictor.levels)[found.astype(np.int64)]
-    else:
+    if not isinstance(run.predictor, RowPredictor):
         _check_model(run, new, offset)
-        found = run.predictor.draw_data(rng, flat_outputs, flat)
+        outputs = run.outputs.reshape(-1, run.outputs.shape[2])[taken]
+        found = run.predictor.draw_data(rng, outputs, flat)
+        return found.reshape(chains, -1, found.shape[1])
+    if new is None:
+        raise ConfigurationError(
+            "posterior_predictive of a regression takes new rows, got none; pass the table or "
+            "the design of the fit for a check of the model"
+        )
+    predictor, rows = _read(run, new, offset)
+    found = predictor.draw(rng, flat, rows, slice(None))
+    if predictor.levels:
+        found = np.asarray(predictor.levels)[found.astype(np.int64)]
     return found.reshape(chains, -1, found.shape[1])
 
 
@@ -186,7 +184,7 @@ def _summarise(
             "run.posterior_predictive for draws of them"
         )
     tail = 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
-    found: dict[str, list[FloatArray]] = {"mean": [], "sd": [], "lower": [], "upper": []}
+    parts = []
     for part in draws.parts(predictor, rows):
         if kind == "mean":
             values = predictor.means(draws.positions, rows, part)
@@ -194,12 +192,10 @@ def _summarise(
             values = predictor.draw(rng, draws.positions, rows, part)
         values = values.reshape(len(values), -1)
         mean = draws.mean(values)
-        found["mean"].append(mean)
-        found["sd"].append(np.sqrt(np.maximum(draws.mean(np.square(values - mean)), 0.0)))
-        lower, upper = draws.quantiles(values, np.array([tail, 1.0 - tail]))
-        found["lower"].append(lower)
-        found["upper"].append(upper)
-    columns: dict[str, Any] = {name: np.concatenate(each) for name, each in found.items()}
+        sd = np.sqrt(np.maximum(draws.mean(np.square(values - mean)), 0.0))
+        parts.append([mean, sd, *draws.quantiles(values, np.array([tail, 1.0 - tail]))])
+    whole = np.concatenate(parts, axis=1)
+    columns: dict[str, Any] = dict(zip(("mean", "sd", "lower", "upper"), whole, strict=True))
     if interval is None:
         del columns["lower"], columns["upper"]
     if predictor.has_classes:

@@ -6,14 +6,13 @@ import os
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -32,18 +31,16 @@ INPUT, OUTPUT, HERE = "{input}", "{output}", "{here}"
 
 _POSIX = os.name == "posix"
 
+T = TypeVar("T")
+
 
 def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
     """Return the words that start a program, without a shell, and how messages call it.
 
     The user gave text to be split as a shell would, or words. The program is called in folders of
     its own, so a word that names a file of ``folder`` is replaced by the file's full path, and
-    ``{here}`` by that of ``folder``.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no command, or there is no such program.
+    ``{here}`` by that of ``folder``. ConfigurationError is raised if it is no command, or there is
+    no such program.
     """
     if isinstance(given, str):
         try:
@@ -56,14 +53,11 @@ def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
     elif isinstance(given, Sequence) and all(isinstance(word, str) for word in given):
         words = list(given)
     else:
-        raise ConfigurationError(
-            "a command must be text or a list of words, such as './model {input} {output}', got "
-            f"{given!r}"
-        )
+        words = []
     if not words or not words[0]:
         raise ConfigurationError(
-            "the command is empty; give a program and its arguments, such as "
-            "'./model {input} {output}'"
+            "a command must be text or a list of words, a program and its arguments, such as "
+            f"'./model {{input}} {{output}}', got {given!r}"
         )
     first, *others = [word.replace(HERE, str(folder)) for word in words]
     return (_find(first, folder), *(_full_path(word, folder) for word in others)), shlex.join(words)
@@ -71,32 +65,22 @@ def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
 
 def _find(word: str, folder: Path) -> str:
     """Return how to start a program: by its full path, or by a name that is looked up in PATH."""
-    is_path = Path(word).name != word
     file = folder / word
-    named = str(file) if is_path else word
+    named = str(file) if Path(word).name != word else word
     if shutil.which(named) is not None:
         return named
-    if not file.is_file():
-        where = f"in {folder}" if is_path else "among the installed ones (PATH)"
-        raise ConfigurationError(
-            f"there is no program {word!r} {where}; name an executable file, or an installed "
-            "program"
-        )
-    if is_path:
-        raise ConfigurationError(
-            f"{file} may not be executed; allow it (chmod +x), or name what runs it, as in "
-            f"'python {word}'"
-        )
+    why = f"there is no program {word!r} in {folder} or among the installed ones (PATH)"
+    if file.is_file():
+        why = f"{file} cannot be started by {word!r}: it may not be executed, or is not in PATH"
     raise ConfigurationError(
-        f"there is no installed program {word!r}, but there is a file {file}; name it ./{word}, or "
-        f"name what runs it, as in 'python {word}'"
+        f"{why}; name an installed program, an executable file (chmod +x) as './{word}', or what "
+        f"runs it, as in 'python {word}'"
     )
 
 
 def _full_path(word: str, folder: Path) -> str:
     try:
-        named = folder / word
-        return str(named) if word and named.is_file() else word
+        return str(folder / word) if word and (folder / word).is_file() else word
     except OSError:  # too long for a name
         return word
 
@@ -119,46 +103,16 @@ class Caller:
     )
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
-        return partial(
-            Caller,
-            words=self.words,
-            text=self.text,
-            timeout=self.timeout,
-            keep_failed=self.keep_failed,
-        ), ()
+        kept: dict[str, Any] = {"timeout": self.timeout, "keep_failed": self.keep_failed}
+        return partial(Caller, words=self.words, text=self.text, **kept), ()
 
     def end_all(self) -> None:
         """End all calls in progress, since nobody waits for them any more."""
         for process in tuple(self._processes):
             _end(process)
 
-    @contextmanager
-    def folder(self) -> Iterator[Path]:
-        """Yield an empty folder for one call, removed afterwards unless the call fails.
-
-        Raises
-        ------
-        ProgramError, TimeoutError, ResultTypeError
-            If the block does; the message then says where the files are, if they are kept.
-        """
-        if self.keep_failed is not None:
-            self.keep_failed.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="surrokit-", dir=self.keep_failed))
-        keep = False
-        try:
-            yield folder
-        except (ProgramError, TimeoutError, ResultTypeError) as error:
-            keep = self.keep_failed is not None
-            kept = f" (its files are in {folder})" if keep else ""
-            again = type(error)(f"{error}{kept}")
-            say_place(again, None)  # it would be a line of ours
-            raise again from None
-        finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def call(self, folder: Path, given: str) -> str:
-        """Return what the program writes, given a text, in a folder for this call alone.
+    def call(self, question: str, read: Callable[[str], T]) -> T:
+        """Return what ``read`` makes of what the program answers to a question.
 
         Raises
         ------
@@ -167,10 +121,26 @@ class Caller:
         TimeoutError
             If it takes too long.
         ResultTypeError
-            If it writes nothing that can be read.
+            If it writes nothing that can be read. If files are kept, these errors say where.
         """
+        if self.keep_failed is not None:
+            self.keep_failed.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="surrokit-", dir=self.keep_failed))
+        keep = False
+        try:
+            return read(self._answer(folder, question))
+        except (ProgramError, TimeoutError, ResultTypeError) as error:
+            keep = self.keep_failed is not None
+            again = type(error)(f"{error} (its files are in {folder})" if keep else str(error))
+            say_place(again, None)  # it would be a line of ours
+            raise again from None
+        finally:
+            if not keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _answer(self, folder: Path, question: str) -> str:
         source, made = folder / "input.json", folder / "output.json"
-        source.write_text(given, encoding="utf-8")
+        source.write_text(question, encoding="utf-8")
         printed, errors = folder / "stdout", folder / "stderr"
         words = [word.replace(INPUT, str(source)).replace(OUTPUT, str(made)) for word in self.words]
         stdin = os.devnull if any(INPUT in word for word in self.words) else source
@@ -189,39 +159,40 @@ class Caller:
                 if process.returncode is None:
                     _end(process)
                     process.wait()
+        told = _end_of(errors)
         if passed.is_set():
             raise TimeoutError(
                 f"{self.text} took longer than timeout={self.timeout:g} seconds, and was "
-                f"ended{_end_of(errors)}"
+                f"ended{told}"
             )
         if status != 0:
-            raise ProgramError(f"{self.text} {_ending(status)}{_end_of(errors)}")
+            raise ProgramError(f"{self.text} {_ending(status)}{told}")
         writes_file = any(OUTPUT in word for word in self.words)
-        text = self._read(made if writes_file else printed, errors)
+        try:
+            text = _read(made if writes_file else printed)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ResultTypeError(
+                f"{self.text} ended well, but its output cannot be read: {error}; it must write "
+                f"JSON{told}"
+            ) from error
         if not text.strip():
             what = "wrote nothing to {output}" if writes_file else "printed nothing"
-            raise ResultTypeError(
-                f"{self.text} ended well, but {what}; it must give JSON{_end_of(errors)}"
-            )
+            raise ResultTypeError(f"{self.text} ended well, but {what}; it must give JSON{told}")
         return text
 
-    def _read(self, made: Path, errors: Path) -> str:
-        try:
-            with _open_file(made) as file:
-                given = file.read(LARGEST + 1)
-            if len(given) > LARGEST:
-                raise OSError(f"it has more than {LARGEST} bytes")
-            return given.decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = "it is not there" if isinstance(error, FileNotFoundError) else str(error)
-            raise ResultTypeError(
-                f"{self.text} ended well, but its output {made.name} cannot be read: "
-                f"{why}; it must write JSON to {{output}}{_end_of(errors)}"
-            ) from error
+
+def _read(file: Path) -> str:
+    if not file.is_file():  # a pipe would wait for a writer
+        raise OSError(f"{file.name} is no plain file, or not there")
+    with file.open("rb") as opened:
+        given = opened.read(LARGEST + 1)
+    if len(given) > LARGEST:
+        raise OSError(f"it has more than {LARGEST} bytes")
+    return given.decode("utf-8")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process at once, with those that it has started."""
+    """End a process with all that it has started, if it has not ended."""
     with suppress(ProcessLookupError, PermissionError):
         if process.returncode is None and _POSIX:
             os.killpg(process.pid, signal.SIGKILL)  # type: ignore[attr-defined, unused-ignore]
@@ -240,34 +211,10 @@ def _ending(status: int) -> str:
 def _end_of(errors: Path) -> str:
     """Return the end of standard error for a message; empty if there is none."""
     try:
-        with _open_file(errors) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - 4 * SHOWN, 0))
+        with errors.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 4 * SHOWN, 0))
             text = file.read(4 * SHOWN).decode("utf-8", errors="replace").strip()
-    except OSError:  # the program has put something else in its place
-        return ""
-    if not text:
+    except OSError:  # the program has removed it
         return ""
     shown = text if len(text) <= SHOWN else f"... {text[-SHOWN:]}"
-    return f"; standard error: {shown}"
-
-
-def _open_file(path: Path) -> IO[bytes]:
-    """Open a file of a call, and nothing else that the program may have put in its place.
-
-    A pipe would wait for a writer, a device may never end, and a link leads to a file that is not
-    of this call.
-
-    Raises
-    ------
-    OSError
-        If it is none, or cannot be read.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    if path.is_symlink():
-        raise OSError("it is a link")
-    number = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
-        raise OSError("it is no plain file")
-    return os.fdopen(number, "rb")
+    return f"; standard error: {shown}" if text else ""

@@ -182,10 +182,7 @@ class Program:
     def wanting(self, *wanted: str) -> Callable[..., Any]:
         """Return a function that gives what is wanted at a position (dim,): an array or several.
 
-        ``vjp`` takes weights (m,) behind it. The function raises
-        :class:`~surrokit.errors.ProgramError` where the program fails, TimeoutError where it takes
-        too long, and :class:`~surrokit.errors.ResultTypeError` where it answers with something
-        else than what it was asked for.
+        ``vjp`` takes weights (m,) behind it. Errors are those of :meth:`Caller.call`.
         """
         return partial(self._answer, wanted)
 
@@ -198,9 +195,8 @@ class Program:
             question["parameters"] = {name: array.tolist() for name, array in by_name.items()}
         if weights is not None:
             question["weights"] = weights.tolist()
-        with self.caller.folder() as folder:
-            text = self.caller.call(folder, json.dumps(question))
-            found = _read_answer(text, wanted, dim=len(position), who=self.caller.text)
+        read = partial(_read_answer, wanted=wanted, dim=len(position), who=self.caller.text)
+        found = self.caller.call(json.dumps(question), read)
         return found[0] if len(found) == 1 else found
 
 

@@ -35,10 +35,9 @@ class Catalogue:
 
     def get(self, kind: Kind, name: str) -> Component:
         """Return a component; where there is none, an UnknownComponentError names the nearest."""
-        try:
-            return self.entries[kind, name]
-        except KeyError:
-            raise UnknownComponentError(self._unknown(kind, name)) from None
+        if (kind, name) not in self.entries:
+            raise UnknownComponentError(self._unknown(kind, name))
+        return self.entries[kind, name]
 
     def serving(self, kind: Kind, purpose: str) -> Component | None:
         """Return the component that serves a purpose, if there is one.
@@ -50,11 +49,9 @@ class Catalogue:
 
     def pick(self, kind: Kind, purpose: str = DEFAULT) -> str:
         """Return the name of the component that serves a purpose; an error if there is none."""
-        found = self.serving(kind, purpose)
-        if found is not None:
+        if (found := self.serving(kind, purpose)) is not None:
             return found.name
-        names = self.names(kind)
-        if not names:
+        if not (names := self.names(kind)):
             raise UnknownComponentError(self._unknown(kind, purpose))
         raise UnknownComponentError(
             f"no {kind} is registered that serves as {purpose!r}; name one of "
@@ -64,14 +61,13 @@ class Catalogue:
     def find(self, names: Sequence[str], kind: Kind | None = None) -> list[Component]:
         """Return the components with these names, of one kind or any; without names all of them."""
         entries = [each for each in self if kind in (None, each.kind)]
-        known = {each.name for each in entries}
+        known = sorted({each.name for each in entries})
         for name in names:
+            if name not in known and kind is not None:
+                raise UnknownComponentError(self._unknown(kind, name))
             if name not in known:
-                if kind is not None:
-                    raise UnknownComponentError(self._unknown(kind, name))
                 raise UnknownComponentError(
-                    f"no part is named {name!r}; {_near(name, sorted(known))}surrokit plugins "
-                    "lists them"
+                    f"no part is named {name!r}; {_near(name, known)}surrokit plugins lists them"
                 )
         return [each for each in entries if not names or each.name in names]
 
@@ -99,12 +95,8 @@ def _near(name: str, names: Iterable[str]) -> str:
 def make_catalogue(plugins: Plugins) -> Catalogue:
     """Return the catalogue of what all plugins offer.
 
-    Raises
-    ------
-    ComponentClashError
-        If two plugins claim one name or one purpose of a kind.
-    PluginError
-        If a plugin raises, or returns something other than components.
+    A ComponentClashError names two that claim one name or one purpose of a kind; a PluginError one
+    that raises, or returns something other than components.
     """
     entries: dict[tuple[Kind, str], Component] = {}
     serving: dict[tuple[Kind, str], Component] = {}
@@ -136,15 +128,11 @@ def _offered(hook: Callable[[], Any], label: str) -> Sequence[Component]:
             f"plugin {label} raised {type(error).__name__} in {name}: {error}; fix it, or switch "
             "it off with SURROKIT_DISABLE_PLUGINS"
         ) from error
+    said = f"plugin {label} returned {offered!r} from {name};"
     if not isinstance(offered, list | tuple):
-        raise PluginError(
-            f"plugin {label} returned {offered!r} from {name}; it must return a list of Components"
-        )
-    for component in offered:
-        if not isinstance(component, Component):
-            raise PluginError(
-                f"plugin {label} returned {component!r} from {name}; every item must be a Component"
-            )
+        raise PluginError(f"{said} it must return a list of Components")
+    if not all(isinstance(each, Component) for each in offered):
+        raise PluginError(f"{said} every item must be a Component")
     return offered
 
 
@@ -159,15 +147,7 @@ Spec: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 
 class Composer:
-    """Builds parts, and the parts inside them.
-
-    Parameters
-    ----------
-    catalogue
-        Where names are looked up.
-    own
-        The run's own parts by kind, which a part inside another defaults to.
-    """
+    """Builds parts, and the parts inside them, which default to the run's ``own`` by kind."""
 
     def __init__(self, catalogue: Catalogue, own: Mapping[Kind, Any] | None = None) -> None:
         self.catalogue = catalogue
@@ -180,16 +160,8 @@ class Composer:
     def make(self, kind: Kind, spec: Spec | object) -> Any:
         """Return the object that a name, or a pair of name and settings, describes.
 
-        An object is returned as it is.
-
-        Raises
-        ------
-        UnknownComponentError
-            If there is no such part.
-        ConfigurationError
-            If a setting is unknown or missing.
-        PluginError
-            If the part cannot be imported, or lacks members of its kind.
+        An object is returned as it is. An UnknownComponentError, ConfigurationError or PluginError
+        says why there is no such part, a setting cannot be, or the part is none of its kind.
         """
         found = name_and_settings(spec)
         if found is None:
@@ -212,16 +184,15 @@ class Composer:
 
     def _check_kind(self, kind: Kind, given: object) -> None:
         """Raise if an object cannot be a part of a kind, before code deep inside fails on it."""
-        alike = not missing_members(kind, given)
-        if isinstance(given, type) and alike:
-            raise ConfigurationError(
-                f"as {kind}, the class {given.__name__} is given; make an object of it"
-            )
-        if not alike:
+        if missing_members(kind, given):
             raise ConfigurationError(
                 f"a {kind} must be a registered name ({', '.join(self.catalogue.names(kind))}), a "
                 "pair of name and settings, or an object with the methods of "
                 f"surrokit.plugin.{kind.capitalize()}; got {given!r}"
+            )
+        if isinstance(given, type):
+            raise ConfigurationError(
+                f"as {kind}, the class {given.__name__} is given; make an object of it"
             )
 
 
@@ -251,10 +222,8 @@ def _check_settings(component: Component, settings: Mapping[str, Any]) -> None:
     known = component.settings()
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             raise ConfigurationError(
-                f"{component.kind} {component.name!r} has no setting {name!r}; {hint}"
+                f"{component.kind} {component.name!r} has no setting {name!r}; {_near(name, known)}"
                 f"its settings are: {', '.join(known) or 'none'}"
             )
     missing = [

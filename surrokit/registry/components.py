@@ -6,10 +6,11 @@ import difflib
 import importlib
 import inspect
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
-from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias, Union, cast, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_type_hints
 
 import attrs
 
@@ -25,21 +26,19 @@ def load_object(path: str, what: str) -> Any:
     name, _, attribute = path.partition(":")
     made_by = f"{what} is to be made by {path!r}, but"
     try:
-        module = importlib.import_module(name)
+        return reduce(getattr, attribute.split("."), importlib.import_module(name))
     except SurrokitError:
         raise  # it says what to do already, such as to install a package
+    except AttributeError as error:
+        near = difflib.get_close_matches(attribute, dir(sys.modules.get(name)), n=1)
+        hint = f"did you mean {name}:{near[0]}? " if near else ""
+        raise PluginLoadError(
+            f"{made_by} {error}; {hint}correct the factory of the component"
+        ) from error
     except (Exception, SystemExit) as error:
         raise PluginLoadError(
             f"{made_by} {name} cannot be imported: {type(error).__name__}: {error}; repair it, or "
             "the factory of the component"
-        ) from error
-    try:
-        return reduce(getattr, attribute.split("."), module)
-    except AttributeError as error:
-        near = difflib.get_close_matches(attribute, dir(module), n=1)
-        hint = f"did you mean {name}:{near[0]}? " if near else ""
-        raise PluginLoadError(
-            f"{made_by} {error}; {hint}correct the factory of the component"
         ) from error
 
 
@@ -87,20 +86,16 @@ _HANDED: dict[tuple[str, ...], Kind] = {
 
 def binds_as(part: object) -> Kind | None:
     """Return the kind that the arguments of a part's ``bind`` tell; None without such a method."""
-    bind = getattr(part, "bind", None)
-    if not callable(bind):
+    if not callable(bind := getattr(part, "bind", None)):
         return None
-    arguments = inspect.signature(bind).parameters
-    return _HANDED.get(tuple(name for name in arguments if name != "self"))
+    return _HANDED.get(tuple(name for name in inspect.signature(bind).parameters if name != "self"))
 
 
 def members_of(protocol: type) -> list[str]:
     """Return the names that a protocol declares, inherited ones too, sorted."""
-    declared: set[str] = set()
-    for base in protocol.__mro__:
-        if base not in (Protocol, object) and getattr(base, "_is_protocol", False):
-            declared |= vars(base).keys() | vars(base).get("__annotations__", {}).keys()
-    return sorted(name for name in declared if not name.startswith("_"))
+    bases = [each for each in protocol.__mro__ if getattr(each, "_is_protocol", False)]
+    names = {name for base in bases for name in {*vars(base), *base.__annotations__}}
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
@@ -115,9 +110,9 @@ def missing_members(kind: Kind, part: Any) -> dict[str, list[str]]:
             for name in members_of(protocol)
             if not (hasattr(type(part), name) or hasattr(part, name))
         ]
-        if not missing and kind in _HANDED.values() and binds_as(part) != kind:
-            handed = next(names for names, of in _HANDED.items() if of == kind)
-            missing = [f"bind({', '.join(handed)})"]
+        for handed, of in _HANDED.items():
+            if of == kind and not missing and binds_as(part) != kind:
+                missing = [f"bind({', '.join(handed)})"]
         if not missing:
             return {}
         lacking[protocol.__name__] = missing
@@ -141,23 +136,15 @@ PARTITIONED_SUMS = "partitioned-rows"  #: The same of rows in partitions, perhap
 
 def parameter_texts(docstring: str | None) -> dict[str, tuple[str, str]]:
     """Return parameter to type and description, either perhaps empty, by numpydoc's section."""
-    types: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    names, inside = list[str](), False
-    lines = inspect.cleandoc(docstring or "").splitlines()
-    for line, following in pairwise([*lines, ""]):
-        if is_title := re.fullmatch(r"-{3,}", following):
-            inside = line == "Parameters"
-        if is_title or not inside or not line or re.fullmatch(r"-{3,}", line):
-            continue
-        if not line[0].isspace():
-            before, _, kind = line.partition(" : ")
-            names = [name.strip(" *") for name in before.split(",")]
-            types |= dict.fromkeys(names, kind.strip())
-            texts |= dict.fromkeys(names, "")
-        else:
-            texts |= {name: f"{texts[name]} {line.strip()}".strip() for name in names}
-    return {name: (types[name], text) for name, text in texts.items()}
+    text = inspect.cleandoc(docstring or "") + "\n\n"
+    section = re.search(r"^Parameters\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", text, re.M | re.S)
+    found = {}
+    entries = r"^(\S[^\n]*)\n((?:(?:[ \t][^\n]*)?\n)*)"
+    for heads, body in re.findall(entries, section[1] if section else "", re.M):
+        names, _, kind = heads.partition(" : ")
+        for name in names.split(","):
+            found[name.strip(" *")] = (kind.strip(), " ".join(body.split()))
+    return found
 
 
 def without_markup(text: str) -> str:
@@ -193,15 +180,14 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Setting]:
         If two records inside the class have a setting of one name, or an argument of the function
         cannot be given by name.
     """
-    found: dict[str, Setting] = {}
     name = getattr(factory, "__qualname__", repr(factory))
-    read = _of_record(factory) if _is_record(factory) else _of_signature(factory, name)
-    for setting in read:
-        if setting.name in found:
-            raise ConfigurationError(
-                f"{name} has two settings {setting.name!r}; name those that spread() shall offer"
-            )
-        found[setting.name] = setting
+    read = [*(_of_record(factory) if _is_record(factory) else _of_signature(factory, name))]
+    found = {setting.name: setting for setting in read}
+    if len(found) < len(read):
+        twice = Counter(setting.name for setting in read).most_common(1)[0][0]
+        raise ConfigurationError(
+            f"{name} has two settings {twice!r}; name those that spread() shall offer"
+        )
     return found
 
 
@@ -313,14 +299,10 @@ def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(validator: Any) -> str:
-    """Return the values that a validator allows, in words, as far as they can be read off it."""
-    joined = getattr(validator, "_validators", None)  # of attrs.validators.and_
-    if joined is not None:
-        return " and ".join(filter(None, map(_limits, joined)))
-    if hasattr(validator, "compare_op"):
-        return f"{validator.compare_op} {validator.bound}"
-    if hasattr(validator, "options"):
-        return f"one of {', '.join(map(repr, validator.options))}"
+    """Return the values that a validator allows, in words, as far as it tells."""
+    several = getattr(validator, "_validators", None)  # of attrs.validators.and_
+    if several is not None:
+        return " and ".join(filter(None, map(_limits, several)))
     return str(getattr(validator, "expected", ""))
 
 
@@ -365,10 +347,8 @@ class Component:
 
     Parameters
     ----------
-    kind
-        What it is.
-    name
-        Lower-case words joined by hyphens, unique within the kind.
+    kind, name
+        Names are lower-case words joined by hyphens, unique within the kind.
     factory
         What makes it: ``"package.module:Class"``, imported on first use, or a function. The fields
         of an attrs class, else the arguments, are the settings of the part. The path may also name
@@ -439,15 +419,7 @@ class Component:
         return f"{self.kind} {self.name!r}" + (f" of plugin {self.plugin}" if self.plugin else "")
 
     def load(self) -> Callable[..., Any]:
-        """Return the factory, imported on first use.
-
-        Raises
-        ------
-        PluginLoadError
-            If its module cannot be imported, or has no such name.
-        PluginError
-            If the factory is neither callable nor a part.
-        """
+        """Return the factory, imported on first use; else a PluginError says what it is instead."""
         if not isinstance(self.factory, str):
             return self.factory
         found = load_object(self.factory, self.title)
@@ -463,11 +435,7 @@ class Component:
     def settings(self) -> dict[str, Setting]:
         """Return name to setting, read off the class or function, whose module is imported.
 
-        Raises
-        ------
-        PluginError
-            If the factory cannot be imported, its settings cannot be read, or the component names
-            others.
+        A PluginError says why if they cannot be read, or the component names others.
         """
         factory = self.load()
         try:
@@ -486,10 +454,7 @@ class Component:
     def make(self, settings: Mapping[str, Any]) -> Any:
         """Return the part that the factory makes of settings by name.
 
-        Raises
-        ------
-        PluginError
-            If the factory cannot be imported, or what it makes lacks members of its protocol.
+        A PluginError says which members of its protocol it lacks, if any.
         """
         made = build(self.load(), settings)
         lacking = missing_members(self.kind, made)

@@ -40,15 +40,9 @@ class FoundPlugin:
 def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     """List the plugins announced on this machine, sorted, without importing any.
 
-    Parameters
-    ----------
-    disabled
-        Entry names to leave out; by default those of ``SURROKIT_DISABLE_PLUGINS``.
-
-    Raises
-    ------
-    ComponentClashError
-        If two distributions announce an entry of the same name.
+    Entry names that are ``disabled`` are left out, by default those of
+    ``SURROKIT_DISABLE_PLUGINS``. A ComponentClashError names two distributions that announce an
+    entry of the same name.
     """
     if disabled is None:
         disabled = map(str.strip, os.environ.get(DISABLE_VARIABLE, "").split(","))
@@ -79,10 +73,8 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
 def load(found: Iterable[FoundPlugin]) -> Plugins:
     """Import plugins and register their hooks.
 
-    Raises
-    ------
-    PluginLoadError
-        If a plugin fails to import, or implements a hook that this version does not have.
+    A PluginLoadError names one that fails to import, or implements a hook that this version does
+    not have.
     """
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hooks)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
-import itertools
 import os
 import platform
-import re
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
@@ -18,26 +14,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 from markupsafe import Markup
 
 from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
-from surrokit.output.files import check_folder
-from surrokit.plots.diagnostics import cost_panels, rank_panels, trust_panels
-from surrokit.plots.panel import INK, PALETTE, Panel, Sample, drawing, new_figure, percent
-from surrokit.plots.posterior import (
-    AT_ONCE,
-    forest_panel,
-    marginal_panels,
-    pair_panels,
-    strongest_pairs,
-)
-from surrokit.plots.surrogate import error_panel
+from surrokit.output.files import check_folder, replacing
+from surrokit.plots.figure import Sample, drawing
+from surrokit.plots.surrogate import LARGE, Comparison
 from surrokit.report.words import costs, headline, rows_of
-from surrokit.shown.html import Fact, Row, printable, render
+from surrokit.shown.html import Fact, Row, render
+from surrokit.shown.target import describe_value
 
 SECTIONS = {
     "verdict": "Verdict",
@@ -64,17 +52,11 @@ def write_report(
     run: Any, path: str | os.PathLike[str], *, interval: float = 0.9, note: str | None = None
 ) -> Path:
     """Write a page about a run, and return its path; see :meth:`surrokit.Run.report`."""
-    path = Path(path)
     check_report(path)
     page = page_of(run, interval=interval, note=note)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write {path}: {error.strerror or error}; give a file in a folder that you may "
-            "write to"
-        ) from error
-    return path
+    with replacing(Path(path)) as file:
+        file.write_text(page, encoding="utf-8")
+    return Path(path)
 
 
 def check_report(path: str | os.PathLike[str]) -> None:
@@ -97,11 +79,6 @@ def page_of(
     A browser asks for it again after ``refresh`` seconds, if any.
     """
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
-    numbers = itertools.count()
-
-    def draw(panel: Panel) -> Markup:
-        return inline_svg(panel, f"p{next(numbers)}")
-
     adaptation, diverged = run.adaptation, int(run.divergences.sum())
     repairs = adaptation.rescues
     return _document(
@@ -109,11 +86,10 @@ def page_of(
         waiting=None,
         note=note,
         run=run,
-        draw=draw,
         headline=headline(run),
         facts=_facts(run, summary),
         **({"rows": []} if summary is None else _posterior(run, summary, interval)),
-        costs=cost_panels(run),
+        pictures=_pictures(run, summary, interval),
         cost_facts=[
             *costs(run).items(),
             ("diverged paths", str(diverged) if np.size(run.divergences) else None),
@@ -124,7 +100,7 @@ def page_of(
         ],
         repairs=repairs,
         parts_of_run=[*run.parts.items(), ("picked", run.choice)],
-        lines=lines_of(run),
+        asked=[(name, describe_value(value)) for name, value in (run.asked or {}).items()],
         versions=_versions(),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
@@ -143,6 +119,41 @@ def _document(refresh: int | None, **values: Any) -> str:
     own = {"style": Markup(style), "script": Markup(script), "digest": digest}
     page = {"title": "Report of a run", "sections": SECTIONS, "refresh": refresh}
     return render("page.html", **page, **own, **values).lstrip()
+
+
+def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, str, float]]:
+    """Return name to the address of a picture that is in the page, its text and its width."""
+    plot, found = run.plot, dict[str, tuple[str, Any]]()
+    if any(run.calls.values()) and len(run.kept) + len(run.warmup):
+        spent = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
+        found["cost"] = f"Exact calls over time, by kind: {spent} at the end.", plot.cost()
+    if summary is not None:
+        names = [summary.labels[i] for i in _with_pictures(summary)[0]]
+        told = f"Densities of {', '.join(names)}, whose intervals are in the table."
+        found["marginals"] = told, plot.marginals(names, interval=interval)
+        told = "How the ranks of each chain's draws are spread; R-hat is in the table."
+        found["ranks"] = told, plot.ranks()
+        if len(run.labels) > 1:
+            found["pairs"] = "Draws of numbers that tell most of one another.", plot.pairs()
+    if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
+        errors = Comparison.of(run)
+        told = (
+            f"Exact potential less surrogate at {len(errors.errors)} draws: standard deviation "
+            f"{errors.spread:.2g} nats; {int((np.abs(errors.errors) > LARGE).sum())} draws are off "
+            f"by more than {LARGE} nats."
+        )
+        found["errors"] = told, plot.surrogate()
+    return {
+        name: (_address(figure), told, 96 * figure.get_figwidth())
+        for name, (told, figure) in found.items()
+    }
+
+
+def _address(figure: Any) -> str:
+    with warnings.catch_warnings():
+        # a glyph that no font of Matplotlib has is a box
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        return f"data:image/png;base64,{base64.b64encode(figure._repr_png_(dpi=144)).decode()}"
 
 
 def _facts(run: Any, summary: Any) -> list[Fact]:
@@ -164,43 +175,22 @@ def _facts(run: Any, summary: Any) -> list[Fact]:
     ]
 
 
-def _worst(summary: Any, column: str, choose: Any, form: str) -> Markup | None:
-    """Return the worst figure of a column, and whose it is."""
+def _worst(summary: Any, column: str, choose: Any, form: str) -> str | None:
     values = summary[column]
     if not np.isfinite(values).any():
         return None
     at = int(choose(values))
-    name = printable(summary.labels[at])
-    return Markup("{}, of <bdi>{}</bdi>").format(format(values[at], form), name)
+    return f"{values[at]:{form}}, of {summary.labels[at]}"
 
 
 def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
-    columns, left_out = _with_pictures(summary)
-    rhat, several = summary["rhat"], run.parameters.slices()
-    vectors = [name for name, spec in run.parameters.specs.items() if spec.size >= 3]
-    everything, most = range(len(run.labels)), 6
-    diagnostics = trust_panels(run, summary["ess"], rhat)
-    ranked = sorted(columns, key=lambda column: -float(rhat[column]))[:12]
-    if (error := error_panel(run)) is not None:
-        diagnostics.append(error)
     return {
-        "interval": percent(interval),
+        "interval": f"{100.0 * interval:.6g}%",
         "note_on_draws": Sample.of(run).note,
         "columns": ["parameter", *_COLUMNS.values()],
         "rows": _rows(summary),
-        "left_out": left_out,
-        "marginals": marginal_panels(run, columns, interval),
-        "pairs": pair_panels(run, strongest_pairs(run, 6)) if len(run.labels) > 1 else [],
-        "among": f", among the first {AT_ONCE} numbers" if len(run.labels) > AT_ONCE else "",
-        "forests": [
-            forest_panel(run, everything[several[name]], interval, name, rhat)
-            for name in vectors[:most]
-        ],
-        "more_forests": max(len(vectors) - most, 0),
-        "diagnostics": diagnostics,
+        "left_out": _with_pictures(summary)[1],
         "of_surrogate": _of_surrogate(run),
-        "chains": "chains" if run.answer is None else "chains on the surrogate, before weights",
-        "ranks": rank_panels(run, sorted(ranked), rhat),
     }
 
 
@@ -242,10 +232,7 @@ def _of_surrogate(run: Any) -> str | None:
     if run.surrogate is not None:
         return None
     if run.adaptation.deployments:
-        return (
-            "A file holds no surrogate: its errors are shown where the page is made by "
-            "run.report(...) of the run itself, or of surrokit.resume(...)."
-        )
+        return "A file holds no surrogate: run.report(...) of the run itself shows its errors."
     return "All proposals were made on the exact potential; there was no surrogate."
 
 
@@ -255,103 +242,3 @@ def _versions() -> list[Fact]:
         with suppress(metadata.PackageNotFoundError):
             found.append((name, metadata.version(name)))
     return found
-
-
-def lines_of(run: Any) -> str:
-    """Return lines of Python that make a run again, with what is not known in comments."""
-    arguments = dict(run.asked or {})
-    target = _source(arguments.pop("target")) if "target" in arguments else None
-    given = [f"    {name}={_source(value)}," for name, value in arguments.items()]
-    notes = [] if target else ["# the target is yours: no run holds it"]
-    if run.asked is None:
-        notes.append("# what this run was asked for is not known")
-    elif run.choice is not None and not {"sampler", "surrogate"} & set(arguments):
-        notes.append("# parts were picked by what calls cost: name them, so that others are not")
-    if any("..." in line for line in given):
-        notes.append("# ... was an object of yours")
-    call = ["run = sk.sample(", f"    {target or 'target'},", *given, ")"]
-    return "\n".join(["import surrokit as sk", "", *notes, *call])
-
-
-def _source(value: Any) -> str:
-    if value is ...:
-        return "..."
-    if attrs.has(type(value)):
-        changed = {
-            each.name: getattr(value, each.name)
-            for each in attrs.fields(type(value))
-            if getattr(value, each.name) != each.default
-        }
-        inside = ", ".join(f"{name}={_source(each)}" for name, each in changed.items())
-        return f"sk.{type(value).__name__}({inside})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_source(each)}' for key, each in value.items())}}}"
-    if isinstance(value, np.ndarray):
-        return repr(value.tolist()) if value.size <= 100 else "..."
-    if isinstance(value, np.generic):
-        return repr(value.item())
-    if isinstance(value, list):
-        return f"[{', '.join(map(_source, value))}]"
-    if isinstance(value, tuple):
-        inside = ", ".join(map(_source, value))
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    return repr(value)
-
-
-# --- panels as vector graphics that are part of a page ---
-
-COLOURS = {
-    INK: "currentColor",
-    **{colour.lower(): f"var(--{name})" for name, colour in PALETTE.items()},
-}
-"""Colours of pictures to those of the page, which differ in light and dark."""
-
-_PICTURE = Markup(
-    '<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-text" '
-    'viewBox="{view}" width="{width:.0f}" height="{height:.0f}">'
-    '<title id="{name}-title">{title}</title><desc id="{name}-text">{text}</desc>{inside}</svg>'
-)
-
-
-def inline_svg(panel: Panel, name: str) -> Markup:
-    """Return a panel as an element of a page, with its text for readers who do not see it.
-
-    ``name`` is another one for each panel of a page.
-    """
-    import matplotlib as mpl
-
-    file = io.StringIO()
-    with warnings.catch_warnings(), drawing():
-        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name})
-        figure = new_figure(panel.width, panel.height)
-        panel.draw(figure.add_subplot())
-        # letters are the reader's, who may have more of them
-        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    written = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", file.getvalue(), flags=re.DOTALL)
-    start, inside = re.findall(r"(<svg[^>]*>)(.*)</svg>", written, flags=re.DOTALL)[0]
-    used = {"".join(each) for each in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', inside)}
-    inside = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", inside)
-    inside = re.sub(r' (d|transform|x|y|style|points)="([^"]*)"', _shorten, inside)
-    inside = re.sub(r">\s+<", "><", inside).strip()
-    return _PICTURE.format(
-        name=name,
-        view=re.findall('viewBox="([^"]*)"', start)[0],
-        width=panel.width * 96.0,  # pixels in an inch, by CSS
-        height=panel.height * 96.0,
-        title=printable(panel.title),
-        text=printable(panel.text),
-        inside=Markup(inside),
-    )
-
-
-def _shorten(attribute: re.Match[str]) -> str:
-    """Leave out digits and blanks that nobody sees, and fonts and colours that are the page's."""
-    key, value = attribute.groups()
-    value = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{round(float(m[0]), 2):g}", value)
-    value = " ".join(value.split())
-    if key == "style":
-        font = r"font: (?:[a-z]+ )*([\d.]+px)[^;]*|font-family:[^;]*;?"
-        value = re.sub(font, lambda m: f"font-size: {m[1]}" if m[1] else "", value)
-        value = re.sub("#[0-9a-fA-F]{6}", lambda m: COLOURS.get(m[0].lower(), m[0]), value)
-    return f' {key}="{value}"'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -20,10 +19,9 @@ from surrokit.diagnostics import (
 from surrokit.interfaces import Status
 from surrokit.marginals import heavy_tails
 from surrokit.modes import Modes
+from surrokit.result.records import Finding, note, warning
+from surrokit.result.run import Run
 from surrokit.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from surrokit.result.run import Run
 
 FEWEST_ITERATIONS = 20  #: Fewest kept iterations for advice on acceptance and on paths.
 
@@ -41,7 +39,7 @@ def advice(run: Run) -> list[str]:
         found.append(
             f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
             f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
-            "schedule, whose decision says frozen only where nothing will be deployed from then on"
+            "schedule"
         )
     found += [*separate_modes(run), *_cut(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
@@ -60,14 +58,12 @@ def _broken_gradients(run: Run) -> Iterator[str]:
     reached = np.max(run.kept.values, initial=-np.inf) + 2.0  # nats
     # else searches went there and no path, or it is an overflow far out, without probability
     if run.kept.divergent.any() and broken.value <= reached:
-        at = ", ".join(
-            f"{label} = {x:.6g}" for label, x in zip(run.labels, broken.position, strict=True)
-        )
+        pairs = zip(run.labels, broken.position, strict=True)
         yield (
-            f"at {broken.count} positions, the likeliest of them {at}, the gradient is not finite "
-            "though the potential is: paths end there, so that draws miss this region and what "
-            "lies behind it; mend the gradient, or do without it there by a surrogate, such as "
-            "surrogate='additive', or by sampler='random-walk'"
+            f"at {broken.count} positions, the likeliest of them "
+            f"{', '.join(f'{label} = {x:.6g}' for label, x in pairs)}, the gradient is not finite "
+            "though the potential is: paths end there, and draws miss this region; mend the "
+            "gradient, or do without it by surrogate='additive' or sampler='random-walk'"
         )
 
 
@@ -81,8 +77,8 @@ def _at_bounds(run: Run) -> Iterator[str]:
                 yield (
                     f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
                     f"{steps} floating-point numbers of its bound {bound:g}: whatever probability "
-                    "lies closer still is lost; move the bound to 0, where numbers are dense "
-                    "(1 - p in place of p), or sample a logarithm"
+                    "lies closer still is lost; move the bound to 0 (1 - p in place of p), or "
+                    "sample a logarithm"
                 )
 
 
@@ -90,13 +86,13 @@ def _cut(run: Run) -> Iterator[str]:
     """Yield by how much a limit has biased means, where the cost of an iteration depends on it."""
     if run.length != "cut" or run.stopped not in LIMITS:
         return
+    few, costs = False, np.diff(run.kept.seconds)
     if run.stopped == "max_seconds":
-        costs = np.diff(run.kept.seconds)
+        few = 0 < len(run.kept) < FEWEST_ITERATIONS
     else:
         rows = zip(*run.kept.calls.values(), strict=True)
         used = [calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows) for row in rows]
         costs = np.diff(np.array(used, dtype=np.float64))
-    few = run.stopped == "max_seconds" and 0 < len(run.kept) < FEWEST_ITERATIONS
     bias = length_bias(costs)  # in Monte Carlo errors of a mean; NaN where too few draws tell
     if few or bias > 0.1:
         part = "a part" if few else f"up to about {bias:.2f}"
@@ -111,10 +107,19 @@ def _cut(run: Run) -> Iterator[str]:
 def _rejected(run: Run) -> Iterator[str]:
     nothing = 0.02  # path acceptance, or part of moves
     moves = float(run.kept.accepted.mean())
-    paths, exact = _mean(run.kept.path_acceptance), _mean(run.kept.acceptance)
+    # NaN without any iteration that had something to decide, which is less than nothing else
+    paths, exact = (
+        float(each[~np.isnan(each)].mean()) if not np.isnan(each).all() else np.nan
+        for each in (run.kept.path_acceptance, run.kept.acceptance)
+    )
     others = "another sampler" if run.surrogate is None else "another surrogate or sampler"
     step, tuned = run.kept.step_size[-1], "step_size" in run.sampler.tunes
     if paths < nothing and moves < _LITTLE:
+        advised = (
+            "warm-up found no steps that work where the chains are; look at the target there "
+            "(surrokit.check_gradient compares its gradient with its value), start elsewhere "
+            f"with initial=..., warm up for longer, or use {others}"
+        )
         if not tuned and not np.isnan(step):
             advised = (
                 f"the step size of {step:.3g} is too large; give the sampler a smaller step_size, "
@@ -124,12 +129,6 @@ def _rejected(run: Run) -> Iterator[str]:
             advised = (
                 f"no warm-up tuned the step size of {step:.3g}; pass warmup=..., or give the "
                 "sampler a step_size"
-            )
-        else:
-            advised = (
-                "warm-up found no steps that work where the chains are; look at the target there "
-                "(surrokit.check_gradient compares its gradient with its value), start elsewhere "
-                f"with initial=..., warm up for longer, or use {others}"
             )
         yield (
             "next to nothing was accepted, for the paths themselves fail (path acceptance "
@@ -147,12 +146,6 @@ def _rejected(run: Run) -> Iterator[str]:
             f"next to nothing was accepted: chains moved in {moves:.3f} of the kept iterations; "
             f"start elsewhere with initial=..., warm up for longer, or use {others}"
         )
-
-
-def _mean(acceptance: FloatArray) -> float:
-    """Return the mean over iterations that had something to decide; NaN without any."""
-    known = acceptance[~np.isnan(acceptance)]
-    return float(known.mean()) if known.size else float("nan")
 
 
 def advise_mixing(mix: float) -> str:
@@ -173,44 +166,45 @@ def _stuck(run: Run) -> Iterator[str]:
     if longest[chain] >= 50 and chance <= 1e-3:
         yield (
             f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
-            f"{usual:.2f} of a chain's proposals were accepted: this chain sits where they hardly "
-            "ever are, and draws miss part of the target; warm up for longer, start elsewhere, or "
-            f"with a surrogate {advise_mixing(run.adaptation.mix)}"
+            f"{usual:.2f} of a chain's proposals were accepted: draws miss part of the target; "
+            f"warm up for longer, start elsewhere, or {advise_mixing(run.adaptation.mix)}"
         )
 
 
 def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
     status, many = run.kept.status, 0.05
-    unsolved, no_return, not_finite = (
-        int((status == each).sum())
-        for each in (Status.NOT_CONVERGED, Status.NOT_REVERSIBLE, Status.NOT_FINITE)
-    )
-    if unsolved > many * status.size:
-        yield (
-            f"the implicit equations of {unsolved} of {status.size} kept paths were not solved, "
-            "and these paths were rejected; lower step_size, or let the integrator make more "
-            "iterations"
-        )
-    if no_return > many * status.size:
-        yield (
-            f"{no_return} of {status.size} kept paths did not lead back to where they began, and "
-            "were rejected; lower step_size"
-        )
-    if also_diverged and not_finite > many * status.size:
-        yield (
-            f"{not_finite} of {status.size} kept paths met a position, momentum or gradient that "
-            "is not finite, and were rejected: the potential cannot be followed there, and draws "
-            "may miss what lies behind; mend its gradient, declare bounds, or lower step_size"
-        )
+    failed = {each: int((status == each).sum()) for each in Status}
     # on a surrogate more may diverge: the target need not bend where its surrogate does
     unmentioned = 1e-3 if run.surrogate is None else many
     diverged = int((run.kept.divergent & (status == Status.OK)).sum())
-    if also_diverged and diverged > unmentioned * status.size:
-        yield (
-            f"{diverged} of {status.size} kept paths diverged: the potential bends too sharply "
-            "there for the step, and draws may miss the region; raise target_acceptance of the "
-            "sampler or lower step_size, or give the target other parameters, such as logarithms"
-        )
+    for n, least, told in (
+        (
+            failed[Status.NOT_CONVERGED],
+            many,
+            "were rejected, as their implicit equations were not solved; lower step_size, or let "
+            "the integrator make more iterations",
+        ),
+        (
+            failed[Status.NOT_REVERSIBLE],
+            many,
+            "did not lead back to where they began, and were rejected; lower step_size",
+        ),
+        (
+            failed[Status.NOT_FINITE] * also_diverged,
+            many,
+            "met a position, momentum or gradient that is not finite, and were rejected: draws may "
+            "miss what lies behind; mend its gradient, declare bounds, or lower step_size",
+        ),
+        (
+            diverged * also_diverged,
+            unmentioned,
+            "diverged: the potential bends too sharply there for the step, and draws may miss the "
+            "region; raise target_acceptance of the sampler or lower step_size, or give the target "
+            "other parameters, such as logarithms",
+        ),
+    ):
+        if n > least * status.size:
+            yield f"{n} of {status.size} kept paths {told}"
 
 
 # --- how chains mix ---
@@ -221,35 +215,37 @@ def is_judged(run: Run) -> bool:
     return len(run.kept) >= FEWEST_ITERATIONS or run.stopped in LIMITS  # nobody asked for so few
 
 
-def mixing(run: Run) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name, whether it warns, and the message of each finding about how chains mix."""
-    least = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS
+def mixing(run: Run) -> Iterator[Finding]:
+    """Yield each finding about how chains mix."""
+    least, judged = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS, is_judged(run)
     if len(run.kept) >= least:
-        yield from (("r_hat", is_judged(run), message) for message in _disagreement(run))
+        found = warning if judged else note
+        yield from (found("r_hat", message) for message in _disagreement(run))
         ess = run.ess()
-        if is_judged(run) and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
+        if judged and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
             worst = int(np.nanargmin(ess))
-            message = (
+            yield warning(
+                "effective_draws",
                 f"the draws of {run.labels[worst]!r} are worth {ess[worst]:.0f} effective ones "
-                f"where {FEWEST_EFFECTIVE} are the least to go by; draw more"
+                f"where {FEWEST_EFFECTIVE} are the least to go by; draw more",
             )
-            yield "effective_draws", True, message
     elif len(run.kept):
+        found = warning if run.stopped in LIMITS else note
         message = f"R-hat is missing, as it needs {least} draws of each chain; draw more"
-        yield "r_hat", run.stopped in LIMITS, message
+        yield found("r_hat", message)
     if len(run.kept) < FEWEST_ITERATIONS:
         return
     fractions = energy_information(run.kept.energy)
     moving = run.kept.accepted.mean(axis=1) >= 0.5  # else rejections are to blame
     low = np.flatnonzero((fractions < LEAST_INFORMATION) & moving)
     if low.size:
-        message = (
+        yield warning(
+            "energy",
             f"the energy fraction of missing information is {np.nanmin(fractions):.2g} in "
-            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: fresh "
-            "momenta hardly change the energy, so tails and funnels are visited too rarely; give "
-            "the target other coordinates, in which its scales are alike everywhere"
+            f"{chains_named(low)}, where {LEAST_INFORMATION} is the least to go by: tails and "
+            "funnels are visited too rarely; give the target coordinates in which its scales are "
+            "alike everywhere",
         )
-        yield "energy", True, message
 
 
 def _disagreement(run: Run) -> Iterator[str]:
@@ -259,8 +255,7 @@ def _disagreement(run: Run) -> Iterator[str]:
         which = _first_named([f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst])
         yield (
             f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
-            "more, and where it stays look at the chains one by one: they may be in separate "
-            "modes, or have begun too far out"
+            "more, and where it stays look for separate modes, or for starts too far out"
         )
     missing = np.isnan(rhat) & run.parameters.varies
     if missing.any():
@@ -272,7 +267,7 @@ def _first_named(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def slow_tails(run: Run) -> Iterator[str]:
+def slow_tails(run: Run) -> Iterator[Finding]:
     """Yield which tails chains go through slowly, where they learn no warp for them."""
     learns = run.surrogate is None and run.sampler.tunes & {"warp", "heavy_warp"}
     heavy = np.flatnonzero(heavy_tails(run.draws.reshape(-1, run.draws.shape[2])))
@@ -280,11 +275,11 @@ def slow_tails(run: Run) -> Iterator[str]:
     if learns or not heavy.size or not followed:
         return
     learnt = "without a surrogate, which learns little of such tails, "
-    without = "" if run.surrogate is None else learnt
-    yield (
+    yield warning(
+        "heavy_tails",
         f"draws of {_first_named([repr(run.labels[i]) for i in heavy])} have heavy tails on both "
-        f"sides, where chains go slowly; use sampler='hmc' {without}with all its settings left to "
-        "be tuned: it learns coordinates in which such tails are normal"
+        f"sides, where chains go slowly; use sampler='hmc' {learnt if run.surrogate else ''}with "
+        "all its settings left to be tuned: it learns coordinates in which such tails are normal",
     )
 
 
@@ -297,9 +292,6 @@ def chains_named(which: IntArray) -> str:
 
 ENOUGH = 40
 """Moves of chains between modes from which on the modes' shares of the draws mean something."""
-
-SELDOM = 0.1  #: Like :data:`ENOUGH`, but as a part of the moves that independent draws would make.
-VISITED = 0.01  #: Part of the draws nearest to a mode from which on it is not missed.
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -318,24 +310,19 @@ class ModeVisits:
     expected: float  # how often independent draws would
 
     @classmethod
-    def of(cls, modes: Modes, positions: FloatArray) -> ModeVisits:
+    def of(cls, found: Modes, positions: FloatArray) -> ModeVisits:
         """Return where draws lie, from ``positions (chains, draws, dim)``."""
         chains, draws, dim = positions.shape
-        found, modes = modes, modes.take(modes.matters)
-        rows = positions.reshape(-1, dim)
+        modes, rows = found.take(found.matters), positions.reshape(-1, dim)
         visited: IntArray = modes.nearest(rows).reshape(chains, draws)
         shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
+        # no draw is where nearly all of the mode's normal approximation lies
+        far = [modes.squares(k, rows).min() > (np.sqrt(dim) + 2.0) ** 2 for k in range(len(modes))]
         return cls(
             found=found,
             modes=modes,
             shares=shares,
-            missed=np.array(
-                [
-                    # no draw is where nearly all of the mode's normal approximation lies
-                    shares[k] < VISITED and modes.squares(k, rows).min() > (np.sqrt(dim) + 2.0) ** 2
-                    for k in range(len(modes))
-                ]
-            ),
+            missed=(shares < 0.01) & far,
             moves=int((np.diff(visited, axis=1) != 0).sum()),
             expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
         )
@@ -343,9 +330,7 @@ class ModeVisits:
     @property
     def joined(self) -> bool:
         """Whether draws come near every mode, and chains go between modes often enough."""
-        if self.missed.any():
-            return False
-        return self.moves >= ENOUGH or self.moves >= SELDOM * self.expected
+        return not self.missed.any() and self.moves >= min(ENOUGH, 0.1 * self.expected)
 
     def tell(self, labels: list[str], draws: FloatArray) -> str:
         """Return each mode's place, height and share of the draws, in words.
@@ -385,37 +370,37 @@ def separate_modes(run: Run) -> Iterator[str]:
         )
 
 
-def modes_left(run: Run) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name, whether it warns, and the message of what is left open about modes."""
+def modes_left(run: Run) -> Iterator[Finding]:
+    """Yield what is left open about modes."""
     if run.exchange is not None:
         one, other = (", ".join(map(repr, each)) for each in (run.exchange.one, run.exchange.other))
-        message = (
+        yield warning(
+            "exchange",
             f"the density stays the same where {one} and {other} are exchanged, so that each side "
             f"has half of the mass, and one of them {run.exchange.part:.0%} of the draws; read "
             "results up to this exchange, or declare an order of the numbers that tell the two "
-            "apart, such as surrokit.ordered(2)"
+            "apart, such as surrokit.ordered(2)",
         )
-        yield "exchange", True, message
     if run.modes is not None and run.modes.believed:
-        yield from (("unseen_modes", True, message) for message in _unseen(run, run.modes))
+        yield from _unseen(run, run.modes)
     elif run.modes is not None:
-        message = (
+        yield note(
+            "modes_left",
             "searches for modes ended where hardly any mass is (potential "
             f"{run.modes.values[0]:.6g} is the least), in a funnel or in a shape unlike a normal "
             "one, so chains began at their starts; if they mix badly, give the target other "
-            "coordinates, such as non-centred ones of a hierarchical model"
+            "coordinates, such as non-centred ones of a hierarchical model",
         )
-        yield "modes_left", False, message
 
 
-def _unseen(run: Run, modes: Modes) -> Iterator[str]:
+def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
     """Yield that searches kept ending in new places, or that hardly any ended in one."""
     if modes.concave or not len(run.kept):
         return
-    visits = ModeVisits.of(modes, run.kept.positions)
+    joined = ModeVisits.of(modes, run.kept.positions).joined
     # what Modes.unseen says where modes that draws join count as one
-    part, bound = modes.unseen(modes.matters if visits.joined else None)
-    most = int(modes.ended[modes.matters].sum() if visits.joined else modes.ended.max())
+    part, bound = modes.unseen(modes.matters if joined else None)
+    most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
     if part == 0.0 and most >= 3:  # searches that ended at one mode: little speaks for others
         return
     ends = list(zip(modes.ended, modes.values, strict=True))
@@ -429,8 +414,9 @@ def _unseen(run: Run, modes: Modes) -> Iterator[str]:
     if modes.ended.sum() == 1:
         what = f"a single search for modes came to its end, of {modes.searches}"
     budget = "raise max_calls, " * (run.stopped == "max_calls")
-    yield (
+    yield warning(
+        "unseen_modes",
         f"{what}; nothing says how much of the mass another mode holds; {budget}begin in more "
         "places with initial=..., let the explorer make more searches, or say in plausible= where "
-        "to look"
+        "to look",
     )

@@ -25,6 +25,16 @@ class Finding:
     warns: bool  #: Whether the draws may be wrong by it, or worth less than they seem.
 
 
+def warning(name: str, message: str) -> Finding:
+    """Return a finding by which the draws may be wrong, or worth less than they seem."""
+    return Finding(name=name, message=message, warns=True)
+
+
+def note(name: str, message: str) -> Finding:
+    """Return a finding that is good to know."""
+    return Finding(name=name, message=message, warns=False)
+
+
 @attrs.frozen
 class Verdict:
     """All findings about a run; as text, a line for each."""
@@ -71,17 +81,6 @@ class Choice:
     reasons: tuple[str, ...] = ()  #: Why these, with the figures measured.
     fallback: tuple[str, ...] = ()  #: The sampler that took over, and why; empty where none did.
 
-    @classmethod
-    def of_dict(cls, told: Mapping[str, Any] | None) -> Self | None:
-        """Return a choice from the plain data that :func:`attrs.asdict` makes of it."""
-        if told is None:
-            return None
-        return cls(
-            parts=dict(told["parts"]),
-            reasons=tuple(told["reasons"]),
-            fallback=tuple(told["fallback"]),
-        )
-
     def because(self, reason: str) -> Self:
         """Return it with one more reason."""
         return attrs.evolve(self, reasons=(*self.reasons, reason))
@@ -120,17 +119,6 @@ class Adaptation:
     #: Deployments after the schedule had said that it was frozen.
     deployed_though_frozen: tuple[int, ...] = ()
     searches: Searches | None = None  #: Where searches for modes ended; None where none was made.
-
-    @classmethod
-    def of_dict(cls, data: Mapping[str, Any]) -> Adaptation:
-        """Return what ``attrs.asdict`` made plain data of."""
-        searches, made = data["searches"], dict[str, Any]()
-        made["rescues"] = tuple(Rescue(**each) for each in data["rescues"])
-        for name in ("deployments", "deployed_though_frozen"):
-            made[name] = tuple(data[name])
-        if searches is not None:
-            made["searches"] = Searches(**{**searches, "ended": tuple(searches["ended"])})
-        return cls(**{**data, **made})
 
     @property
     def last_deployment(self) -> int | None:

@@ -53,53 +53,44 @@ class Run:
         Exact evaluations by kind, in positions (``rows``: in data rows), exploration and training
         included. ``gradient`` counts positions evaluated with value and gradient together.
     failures, failure_kinds
-        Positions at which the target raised, or returned NaN or U = -inf, which were rejected, also
-        for broken gradients; by kind, such as ``NaN`` or ``exception ValueError``, the most
-        frequent first.
+        Positions at which the target raised, or returned NaN or U = -inf, which were rejected; by
+        kind, such as ``NaN`` or ``exception ValueError``.
     recheck, broken_gradients
         What came of evaluating failed positions once more; and positions where U is finite and its
-        gradient is not: their number, and the likeliest one.
+        gradient is not.
     seconds
         ``warmup`` (exploration included), ``training`` and ``sampling``.
     stopped
         Why the run ended: ``draws`` if it drew all that was asked for, one of the limits of
-        :class:`~surrokit.cost.budget.Budget`, ``observer`` if one raised
-        :class:`~surrokit.errors.StopRun`, ``interrupted``, or ``error``.
+        :class:`~surrokit.cost.budget.Budget`, ``observer``, ``interrupted``, or ``error``.
     unchecked
-        What the draws are, where a limit ended the run before its first draw: draws of a surrogate,
-        or of a warm-up, and not of the target.
-    parts
-        Kind of part to its description.
+        What the draws are, where a limit ended the run before its first draw, and the target has
+        not checked them.
+    parts, chosen
+        Kind of part to its description; and which were picked, why, and what replaced them.
     surrogate
         That of the last proposals; None if these were made on the exact potential.
     sampler, kernel
         The tuned sampler, with which another run needs no warm-up; and as it was bound last, with
         its potential and step size. None where no chain moved.
-    chosen
-        The parts that were picked, why, and what replaced them later.
     noticed
         Sentences about the target, such as that its density is constant but for steps.
-    endless
-        Numbers along which the density is as high far away as at the draws, so that no distribution
-        has it. It is looked for only where chains disagree.
-    exchange
-        An exchange of parameters that leaves the density unchanged, where draws are on one side of
-        it alone.
+    endless, exchange
+        Numbers along which the density is as high far away as at the draws; and an exchange of
+        parameters that leaves it unchanged, where draws are on one side of it alone.
     n_rows, modes, weights
         Data rows of a target that is a sum over rows; where searches for modes ended; what came of
         weighted answers. None without.
     length
         How the number of kept draws was determined: ``fixed`` before the first draw, ``judged`` by
         the draws' quality, or ``cut`` by a limit or an interrupt.
-    more
-        Goes on with a run that has a file.
-    sharpened
-        Answers with the surrogate's draws for a control, by :func:`surrokit.sharpen`.
+    more, sharpened
+        Goes on with a run that has a file; and answers by :func:`surrokit.sharpen`.
     observed_data, predictor
         What was observed, by name, and what makes predictions of draws, as far as the target tells.
     asked
-        What :func:`surrokit.sample` was given, by name, an ellipsis for each object. The seed is
-        one that makes the same draws, also where none was given. None of a run made otherwise.
+        What :func:`surrokit.sample` was given, by name, an ellipsis for each object; with a seed
+        that makes the same draws.
     """
 
     parameters: Parameters
@@ -161,8 +152,8 @@ class Run:
     def log_weights(self) -> FloatArray | None:
         """Log weights of the kept draws, of mean one, shape (chains, draws); None if all are one.
 
-        The weights make averages over the draws averages over the target. ``expectation`` and
-        ``summary`` are much more precise, since they use all the surrogate's draws.
+        ``expectation`` and ``summary`` are much more precise, since they use all the surrogate's
+        draws.
         """
         answer = self.answer
         return None if answer is None else answer.log_weights.reshape(-1, len(self.draws)).T
@@ -178,17 +169,20 @@ class Run:
         ConfigurationError
             If there are no weighted answers.
         """
-        if self.weights is None or self.answer is None:
+        if self.answer is None:
             raise ConfigurationError(
                 "a normalising constant takes weighted answers, and this run has none; pass "
                 "correction='weights'"
             )
-        return self.weights.log_normalizer
+        return self._weights.log_normalizer
+
+    @property
+    def _weights(self) -> Weights:
+        assert self.weights is not None
+        return self.weights
 
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
-        """Return draws of equal weight, shape (n, dim), some of them alike.
-
-        They are drawn from the kept draws, with replacement and by their weights.
+        """Return draws of equal weight, shape (n, dim), with replacement and by their weights.
 
         Raises
         ------
@@ -228,13 +222,11 @@ class Run:
         ConfigurationError
             If there are no draws.
         """
-
-        def independent() -> float:
-            ess = self.ess()
-            return float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
-
-        parts = self.draws, self.answer or self.sharpened, self.total_calls
-        return expectation(*parts, function, batched=batched, independent=independent)
+        ess = self.ess()
+        least = float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
+        better = self.answer or self.sharpened
+        parts = self.draws, better, self.total_calls
+        return expectation(*parts, function, batched=batched, independent=least)
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -299,8 +291,8 @@ class Run:
         of independent exact draws that would be as good: for the worst of mean, standard deviation
         and quantiles by default, else for the mean.
         """
-        if self.weights is not None and self.answer is not None:
-            figures = self.weights.figures
+        if self.answer is not None:
+            figures = self._weights.figures
             return figures.effective if kind == "least" else figures.mean.effective
         return effective_sample_size(self.draws, kind)
 
@@ -309,9 +301,7 @@ class Run:
 
         Of weighted answers it is that of the chains on the surrogate.
         """
-        if self.weights is None or self.answer is None:
-            return r_hat(self.draws)
-        return self.weights.rhat
+        return r_hat(self.draws) if self.answer is None else self._weights.rhat
 
     @property
     def total_calls(self) -> float:
@@ -428,14 +418,12 @@ class Run:
             frame, or a dictionary of columns. After :func:`surrokit.rows_potential`: a design of
             shape (n_rows, n_columns).
         kind
-            ``"mean"``: the mean of the response, of which the posterior is uncertain, or
-            probabilities of classes. ``"response"``: new responses, with their own scatter.
+            ``"mean"`` of the response, or probabilities of classes; or ``"response"``: new
+            responses, with their own scatter, drawn from ``seed``.
         interval
             Probability between ``lower`` and ``upper``, as much on either side; None for none.
         offset : str or array_like of shape (n_rows,), optional
             Known parts of the predictors, or their column; by default the column of the fit.
-        seed
-            From which new responses are drawn.
 
         Returns
         -------
@@ -446,11 +434,8 @@ class Run:
 
         Raises
         ------
-        ConfigurationError
-            If the run has no draws or its target no predictions, an argument makes no sense, or the
-            data are none of those that were fitted.
-        ShapeError
-            If an array does not fit.
+        ConfigurationError, ShapeError
+            If the run has no draws or its target no predictions, or an argument does not fit.
         """
         from surrokit.predictive import runs
 
@@ -475,24 +460,9 @@ class Run:
         """Return draws of new data, with their scatter: one for each draw of the posterior.
 
         They have shape (chains, draws, m): data of a forward model, or responses of m rows, classes
-        by their names if they have any. Of weighted answers they are for the draws that
+        by their names if they have any. Arguments and errors are those of :meth:`predict`; a
+        forward model takes no ``new`` rows. Of weighted answers they are for the draws that
         :meth:`~surrokit.Run.to_arviz` has.
-
-        Parameters
-        ----------
-        new, offset
-            New rows of a regression, as for :meth:`predict`; None of a forward model, whose outputs
-            the run has.
-        seed
-            A whole number, or a generator.
-
-        Raises
-        ------
-        ConfigurationError
-            If the run has no draws or its target no predictions, or new rows are missing or given
-            in vain.
-        ShapeError
-            If an array does not fit.
         """
         from surrokit.predictive import runs
 
@@ -501,9 +471,8 @@ class Run:
     def report(self, path: str | os.PathLike[str], *, interval: float = 0.9) -> Path:
         """Write a page about the run, in one file that needs nothing else, and return its path.
 
-        It has the verdict, the posterior, what tells whether it is to be trusted, what it cost,
-        and what it was made of. The path ends in ``.html``; a file that exists is replaced.
-        ``interval`` is the probability of the highest-density intervals.
+        The path ends in ``.html``; a file that exists is replaced. ``interval`` is the probability
+        of the highest-density intervals.
 
         Raises
         ------
@@ -534,16 +503,15 @@ class Run:
     ) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
 
-        ArviZ knows nothing of weights. Weighted draws are therefore drawn anew, each as often as
-        its weight says, as many as there are and in one chain; the attribute ``resampled`` is 1,
-        and ``weights_worth`` is the number of draws of equal weight that they are worth.
+        ArviZ knows nothing of weights. Weighted draws are therefore drawn anew from ``seed``, each
+        as often as its weight says, in one chain; the attribute ``resampled`` is 1, and
+        ``weights_worth`` is the number of draws of equal weight that they are worth.
         :meth:`summary` is far more precise, and :meth:`to_pandas` has the draws with their weights.
 
         Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
         ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
-        the responses of a regression, but no text, and no array of more than four million numbers.
-        Attributes have versions, calls, parts and the verdict.
+        the responses of a regression. Attributes have versions, calls, parts and the verdict.
 
         Parameters
         ----------
@@ -551,8 +519,6 @@ class Run:
             The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
             number for each ``row`` at each draw, less constants that the target leaves out. All
             rows are evaluated at all draws, in no count of the run.
-        seed
-            By which weighted draws are drawn anew.
 
         Raises
         ------
@@ -584,10 +550,8 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns; names there have ÷ for each slash,
-        which it refuses, and an underscore where they are those of axes, such as ``chain``.
-        ``.csv`` and ``.parquet`` hold a table of the draws alone, with columns ``chain``, ``draw``,
-        of weighted draws ``log_weight``, and one for each of ``labels``, with any unit.
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` and ``.parquet`` a table like
+        that of :meth:`to_pandas`, with units in the titles.
 
         Raises
         ------

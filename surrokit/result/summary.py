@@ -33,13 +33,12 @@ def expectation(
     function: Callable[[FloatArray], npt.ArrayLike],
     *,
     batched: bool,
-    independent: Callable[[], float],
+    independent: float,
 ) -> Estimate:
     """Return the mean of a function; see :meth:`surrokit.result.run.Run.expectation`.
 
-    It is that of weighted or sharpened answers, or the plain mean of draws (chains, draws, dim) in
-    the user's coordinates. ``independent`` returns how many independent draws these are worth at
-    least.
+    It is that of weighted or sharpened answers, or the plain mean of draws (chains, draws, dim),
+    which are worth at least so many ``independent`` ones.
     """
     if not draws.shape[1]:
         raise ConfigurationError("there are no draws to take a mean over; draw some first")
@@ -66,11 +65,10 @@ def expectation(
         # an event that no draw saw, or none missed, has by n independent draws a probability of at
         # most 3 / n, with a confidence of 95 % (Hanley and Lippman-Hand 1983,
         # doi:10.1001/jama.1983.03330370053031): half an interval is 1.96 errors
-        n = independent()
         found = attrs.evolve(
             found,
-            error=np.where(event, 3.0 / 1.959964 / n, found.error),
-            effective=np.where(event, n, found.effective),
+            error=np.where(event, 3.0 / 1.959964 / independent, found.error),
+            effective=np.where(event, independent, found.effective),
             degrees=np.where(event, np.inf, found.degrees),
         )
     if is_vector:

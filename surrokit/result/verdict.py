@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from textwrap import shorten
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,33 +20,23 @@ from surrokit.result.advice import (
     modes_left,
     slow_tails,
 )
-from surrokit.result.records import Finding, Rescue, Verdict
+from surrokit.result.records import Finding, Verdict, note, warning
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond
-
-Found: TypeAlias = Iterator[tuple[str, bool, str]]
-"""Name, whether it warns, and message of each finding."""
+from surrokit.types import BoolArray
 
 
 def judge(run: Run) -> Verdict:
-    """Return the verdict on a run.
-
-    Parameters
-    ----------
-    run
-        With any number of draws, even none.
-    """
+    """Return the verdict on a run with any number of draws, even none; warnings come first."""
     found = [*_of_answers(run)]
     if run.exact:
-        chains, mixes = advice(run), [*mixing(run)]
-        found += [("draws", True, message) for message in chains]
-        found += mixes
-        if not chains and any(warns for _, warns, _ in mixes):
-            found += [("heavy_tails", True, message) for message in slow_tails(run)]
-    for others in (_of_ending, _of_failures, _of_warm_up, _of_paths, modes_left, _of_surrogate):
+        complaints, mixes = advice(run), [*mixing(run)]
+        found += [*(warning("draws", message) for message in complaints), *mixes]
+        if not complaints and any(each.warns for each in mixes):
+            found += slow_tails(run)
+    for others in (_of_ending, _of_failures, _of_course, modes_left, _of_surrogate):
         found += others(run)
-    findings = [Finding(name=name, warns=warns, message=message) for name, warns, message in found]
-    return Verdict(tuple(sorted(findings, key=lambda each: not each.warns)))
+    return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 
 
 def limit_of(run: Run) -> str:
@@ -55,92 +44,93 @@ def limit_of(run: Run) -> str:
     return "the default limit on calls" if run.stopped == "default_max_calls" else run.stopped
 
 
-def _of_answers(run: Run) -> Found:
+def _of_answers(run: Run) -> Iterator[Finding]:
     if run.unchecked is not None:
-        message = (
+        yield warning(
+            "unchecked",
             f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and "
             f"these are {run.unchecked}. The target has not checked them; raise "
-            f"{run.stopped.removeprefix('default_')}"
+            f"{run.stopped.removeprefix('default_')}",
         )
-        yield "unchecked", True, message
     if run.endless:
-        message = (
+        yield warning(
+            "improper",
             f"far from the draws the density does not decay along {', '.join(run.endless)}, or no "
             "faster than 1 / distance, so that no distribution has it, and the draws mean nothing; "
-            "declare bounds or a prior"
+            "declare bounds or a prior",
         )
-        yield "improper", True, message
     if run.answer is not None:
         yield from _of_weighted(run)
     elif run.weights is not None:
         advised = "raise max_calls, so that the surrogate learns from more, or chains can go on"
         if len(run.kept) and run.unchecked is None:
             advised = "the draws are those of chains on which the exact potential decided"
-        yield "weights", True, f"weighted answers are refused: {run.weights.refused}; {advised}"
+        message = f"weighted answers are refused: {run.weights.refused}; {advised}"
+        yield warning("weights", message)
 
 
-def _of_weighted(run: Run) -> Found:
+def _of_weighted(run: Run) -> Iterator[Finding]:
     assert run.answer is not None
     assert run.weights is not None
-    rounds, ess = run.answer.rounds, run.ess()
-    message = (
+    rounds, figures = run.answer.rounds, run.weights.figures
+    yield note(
+        "weights",
         f"the answers are weighted: {sum(each.flat.shape[0] for each in rounds)} draws of "
         f"surrogates in {len(rounds)} round{'' if len(rounds) == 1 else 's'}, corrected by the "
         f"exact potential at {sum(map(len, rounds))} of them; the draws themselves are the "
-        "surrogates', with log_weights"
+        "surrogates', with log_weights",
     )
-    yield "weights", False, message
     if len(rounds) == 1:
-        message = (
+        yield warning(
+            "one_round",
             "there was one round of weighted answers alone, so that nothing says whether another "
-            "would agree; raise max_calls"
+            "would agree; raise max_calls",
         )
-        yield "one_round", True, message
     kinds = {kind for kind, n in run.calls.items() if n}
     if kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0:
-        message = (
-            "the surrogates have learnt from values alone, which say nothing of what lies beyond "
-            "their points, so that a thin arm or a heavy tail may be missing from the answers and "
-            "from their errors; give gradients, or let chains go on (correction='metropolis')"
+        yield warning(
+            "by_values",
+            "the surrogates have learnt from values alone, so that a thin arm or a heavy tail may "
+            "be missing from the answers and from their errors; give gradients, or let chains go "
+            "on (correction='metropolis')",
         )
-        yield "by_values", True, message
     if run.weights.refused is not None:
         message = f"what earlier rounds say is left out, as {run.weights.refused}"
-        yield "weights", True, message
-    figures = run.weights.figures
+        yield warning("weights", message)
     for name, estimate in (("mean", figures.mean), ("standard deviation", figures.sd)):
         few = (estimate.degrees < 2.0) & (estimate.error > 0.0)  # an error without a variance
         if few.any():
-            message = (
+            yield warning(
+                "heavy_tails",
                 f"the {name} of {_named(run, few)} rests on few draws in a heavy tail, so that its "
                 "error is hardly known and its interval wide; go by quantiles, or raise effective= "
-                "of the correction 'weights'"
+                "of the correction 'weights'",
             )
-            yield "heavy_tails", True, message
-    if not (least := np.min(ess)) >= FEWEST_EFFECTIVE:
-        yield from _of_few_answers(run, least)
+    yield from _of_few_answers(run)
 
 
-def _of_few_answers(run: Run, least: float) -> Found:
-    worst = int(np.argmin(np.nan_to_num(run.ess())))
-    message = (
-        f"the answers about {run.labels[worst]!r} are worth {run.ess()[worst]:.0f} independent "
-        f"draws where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls"
+def _of_few_answers(run: Run) -> Iterator[Finding]:
+    ess = run.ess()
+    if np.min(ess) >= FEWEST_EFFECTIVE:
+        return
+    worst = int(np.argmin(np.nan_to_num(ess)))
+    yield warning(
+        "effective_draws",
+        f"the answers about {run.labels[worst]!r} are worth {ess[worst]:.0f} independent draws "
+        f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls",
     )
-    yield "effective_draws", True, message
     # with fewer effective draws any tail may seem heavy
-    if run.calls.get("gradient", 0) and least >= 20:
-        heavy = heavy_tails(run.resampled(2000, rng=0))
-        message = (
+    tried = run.calls.get("gradient", 0) and np.min(ess) >= 20
+    if tried and (heavy := heavy_tails(run.resampled(2000, rng=0))).any():
+        yield warning(
+            "heavy_tails",
             f"{_named(run, heavy)} seem to have heavy tails on both sides, of which surrogates "
-            "learn little, so that more calls help little; use sampler='hmc' without a surrogate "
-            "and max_calls, which learns coordinates in which such tails are normal, or give the "
-            "target such coordinates"
+            "learn little; use sampler='hmc' without a surrogate and max_calls, or give the target "
+            "coordinates in which such tails are normal",
         )
-        yield from [("heavy_tails", True, message)] if np.any(heavy) else ()
 
 
-def _named(run: Run, which: np.ndarray) -> str:
+def _named(run: Run, which: BoolArray) -> str:
     return ", ".join(repr(run.labels[i]) for i in np.flatnonzero(which))
 
 
@@ -160,141 +150,134 @@ _STOPPED = {
 }
 
 
-def _of_ending(run: Run) -> Found:
+def _of_ending(run: Run) -> Iterator[Finding]:
     if run.stopped in LIMITS and run.length == "fixed":
-        yield "stopped", False, f"{run.stopped} allowed no more draws, as settled before the first"
+        message = f"{run.stopped} allowed no more draws, as settled before the first"
+        yield note("stopped", message)
     elif run.stopped in _STOPPED:
-        yield "stopped", False, _STOPPED[run.stopped]
+        yield note("stopped", _STOPPED[run.stopped])
     if not len(run.kept):
         message = "there are no draws"
         if run.stopped in LIMITS and not run.total_calls:
             message += f": {limit_of(run)} allowed not even the starts of the chains; raise it"
         elif run.stopped in LIMITS:
             message += f": all that {limit_of(run)} allowed went into the warm-up; raise it"
-        yield "stopped", run.stopped not in ("interrupted", "observer"), message
-    yield from (("noticed", False, message) for message in run.noticed)
+        asked = run.stopped in ("interrupted", "observer")
+        yield (note if asked else warning)("stopped", message)
+    yield from (note("noticed", message) for message in run.noticed)
 
 
-def _of_failures(run: Run) -> Found:
+def _of_failures(run: Run) -> Iterator[Finding]:
     yield from _failing_chains(run)
     cured = sum(kind.cured for kind in run.failure_kinds.values())
-    for name, doubt in (("fails_by_chance", True), ("retried", False)):
-        if (chance := tell_chance(run.recheck, cured, run.failures, doubt=doubt)) is not None:
-            yield name, doubt, chance
+    if (chance := tell_chance(run.recheck, cured, run.failures, doubt=True)) is not None:
+        yield warning("fails_by_chance", chance)
+    if (chance := tell_chance(run.recheck, cured, run.failures, doubt=False)) is not None:
+        yield note("retried", chance)
     if (infinite := tell_infinite(run.recheck)) is not None:
-        yield "infinite_by_chance", True, infinite
+        yield warning("infinite_by_chance", infinite)
     if (apart := run.recheck.apart) is not None:
-        message = (
+        yield warning(
+            "noisy",
             "the target is not a function: at one position its potential was "
             f"{apart[0]:.10g} and then {apart[1]:.10g}. Acceptance by such values is "
-            "not exact; fix the seed of a random model, or ask its solver for smaller errors"
+            "not exact; fix the seed of a random model, or ask its solver for smaller errors",
         )
-        yield "noisy", True, message
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position
     somewhere = "minus infinity" in run.failure_kinds or not len(run.kept)
     for name, kind in run.failure_kinds.items():
-        first = shorten(kind.message, 200)
-        if not kind.count:
-            continue
+        place = ""
         if kind.position is not None:
-            pairs = zip(run.labels, kind.position, strict=True)
-            shown = [f"{label} = {x:.6g}" for label, x in pairs]
-            shown[most:] = ["..."] if len(shown) > most else []
-            kinds.append(f"{kind.count} by {name} (first at {', '.join(shown)}: {first})")
-        else:
-            kinds.append(f"{kind.count} by {name} (first: {first})")
+            pairs = [*zip(run.labels, kind.position, strict=True)]
+            shown = [f"{label} = {x:.6g}" for label, x in pairs[:most]]
+            place = f" at {', '.join([*shown, *['...'] * (len(pairs) > most)])}"
+        if kind.count:
+            kinds.append(f"{kind.count} by {name} (first{place}: {shorten(kind.message, 200)})")
     message = (
         f"the target could not be evaluated at {run.failures} positions, which were rejected"
         f"{': ' * bool(kinds)}{'; '.join(kinds)}"
     )
-    if run.recheck.near or somewhere:
+    if harms := bool(run.recheck.near) or somewhere:
         message += (
             ". Draws lack the probability there; let the target return inf where its density is "
             'zero, or mend it (compute=sk.Compute(on_error="raise") stops at the first failure)'
         )
-    yield "failures", bool(run.recheck.near) or somewhere, message
+    yield (warning if harms else note)("failures", message)
 
 
-def _failing_chains(run: Run) -> Found:
+def _failing_chains(run: Run) -> Iterator[Finding]:
     trace = run.kept if len(run.kept) >= FEWEST_ITERATIONS else run.warmup
     if len(trace) < FEWEST_ITERATIONS or run.recheck.worked:  # or it is chance
         return
     failed = float(np.mean(np.diff(trace.failures) > 0))
     stood = ~trace.accepted.any(axis=1) & ~(trace.acceptance > 0.0).any(axis=1)
     if failed >= 0.9 and stood.any():
-        message = (
+        yield warning(
+            "failing_chain",
             f"{chains_named(np.flatnonzero(stood))} never moved in "
             f"{len(trace)} iterations, in {failed:.0%} of which the target failed: it fails "
             "wherever such a chain would go; begin it elsewhere with initial=..., or mend the "
-            "model there (run.failure_kinds has the first failure of each kind)"
+            "model there (run.failure_kinds has the first failure of each kind)",
         )
-        yield "failing_chain", True, message
 
 
-def _of_warm_up(run: Run) -> Found:
+def _of_course(run: Run) -> Iterator[Finding]:
+    """Yield what happened in warm-up, and to paths."""
     went = run.adaptation
     if repairs := went.rescues:
-        message = f"the safety net repaired the surrogate {_times(repairs)} in warm-up"
-        yield "rescues", False, f"{message}, {_last(repairs)}"
+        times = "once" if len(repairs) == 1 else f"{len(repairs)} times"
+        yield note(
+            "rescues",
+            f"the safety net repaired the surrogate {times} in warm-up, the last time after "
+            f"iteration {repairs[-1].iteration}: {repairs[-1].reason}",
+        )
     if went.jumps:
         message = f"half of the iterations were jumps between {went.jumps} modes, decided exactly"
-        yield "jumps", False, message
+        yield note("jumps", message)
     if went.mix:
-        message = f"kept iterations were exact transitions with probability {went.mix:g}"
-        yield "mix", False, message
+        yield note("mix", f"kept iterations were exact transitions with probability {went.mix:g}")
     if not went.frozen_before_draws:
-        message = (
+        yield note(
+            "adaptation",
             "the draws are exact only in the limit of a vanishing adaptation: "
-            "draws were kept while the surrogate still adapted"
+            "draws were kept while the surrogate still adapted",
         )
-        yield "adaptation", False, message
     if run.chosen is not None and run.chosen.fallback:
         sampler, reason = run.chosen.fallback
-        yield "fallback", False, f"the surrogate was given up for {sampler}: {reason}"
-
-
-def _times(things: Sized) -> str:
-    return "once" if len(things) == 1 else f"{len(things)} times"
-
-
-def _last(repairs: tuple[Rescue, ...]) -> str:
-    return f"the last time after iteration {repairs[-1].iteration}: {repairs[-1].reason}"
-
-
-def _of_paths(run: Run) -> Found:
+        yield note("fallback", f"the surrogate was given up for {sampler}: {reason}")
     if n := int(run.divergences.sum()):
         failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
         steps = "a smaller step size"
         if "step_size" in run.sampler.tunes:
             steps = "smaller steps, by a higher target_acceptance of the sampler,"
         message = f"{n} paths diverged{f' ({failures})' if failures else ''}; {steps} would help"
-        yield "divergences", False, message
-    if run.adaptation.recalled:
-        message = (
+        yield note("divergences", message)
+    if went.recalled:
+        yield note(
+            "recalled",
             "chains went on from draws of an earlier run, and nothing was explored: a mode that it "
-            "has missed is missed again; give initial=... to explore afresh"
+            "has missed is missed again; give initial=... to explore afresh",
         )
-        yield "recalled", False, message
 
 
-def _of_surrogate(run: Run) -> Found:
+def _of_surrogate(run: Run) -> Iterator[Finding]:
     if not run.exact:
         return
     positions = run.kept.positions
     part = part_beyond(run.surrogate, positions.reshape(-1, positions.shape[2]))
     if part >= 0.01:
-        message = (
+        yield note(
+            "border",
             f"{part:.2g} of the draws lie beyond all that the surrogate has learnt from; they are "
-            "exact, but chains go there and back slowly: a longer exploration would help"
+            "exact, but chains go there and back slowly: a longer exploration would help",
         )
-        yield "border", False, message
     if run.surrogate is not None and run.adaptation.missed:
-        message = (
+        yield warning(
+            "missed",
             "the exploration ended while the target still went on where the surrogate's mass ends: "
             "draws may come there too rarely, in all chains alike; let it pay for more, "
             "explorer=('rounds', {'evaluations': ...}), or "
-            f"{advise_mixing(run.adaptation.mix)}"
+            f"{advise_mixing(run.adaptation.mix)}",
         )
-        yield "missed", True, message

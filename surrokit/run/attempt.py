@@ -379,10 +379,6 @@ class Attempt:
         moves, learning = self._moves, self._learning
         moment = self._book.add(stage, moves.state, step, moves.step_size, explored=explored)
         decision = self.plan.schedule.decide(moment, self._rng)
-        if learning.learns and not learning.frozen:
-            left = self._book.take_left()
-            if left is not None:
-                learning.observe(left)
         if rows is not None and len(rows):
             if learning.learns and (decision.observe or repairs):
                 # an explorer has chosen its rows, and a repair wants all of them

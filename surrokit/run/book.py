@@ -19,7 +19,6 @@ from surrokit.history import History
 from surrokit.interfaces import ChainState, Evaluations, Findings, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, RunFile
-from surrokit.ledger.known import read_evaluations
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
@@ -304,11 +303,6 @@ class Book:
         if self._file is not None:
             self._file.begin_again()
 
-    def take_left(self) -> Evaluations | None:
-        """Return evaluations on paths that the run has left since this was last asked, if any."""
-        events = [] if self._file is None else self._file.take_left()
-        return read_evaluations(events, self.target.target) if events else None
-
     def begin_chains(self) -> None:
         """Count from here on: on the draws before nothing decided."""
         self._explored_at = self.iteration
@@ -522,12 +516,6 @@ class Book:
 
     def _remarks(self) -> Iterator[str]:
         """Yield what is remarkable of calls, in sentences."""
-        if self._file is not None and self._file.n_left:
-            yield (
-                "the run could not be repeated to the bit from its file, and went on as a new path;"
-                f" it learnt from {self._file.n_left} evaluations on the former one, and made none "
-                "of them again"
-            )
         if (cause := self.target.calls_made.as_a_whole) is not None:
             yield (
                 f"the target {cause.report}, given several positions at once, and was evaluated at "

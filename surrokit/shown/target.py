@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import shorten
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.coordinates.distributions import name_of
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.potentials import observed_data_of
 from surrokit.shown.html import MOST_ROWS, show
 
 ABILITIES: Mapping[str, str] = {
@@ -45,41 +44,14 @@ class ShownTarget:
 
 
 def show_target(target: Any) -> str:
-    """Return a target's parameters, what it can evaluate, and calls if they are counted, as HTML.
-
-    Nothing is evaluated.
-    """
+    """Return a target's parameters and what it can evaluate, as HTML. Nothing is evaluated."""
     declared = getattr(target, "parameters", None)
-    parameters = declared if isinstance(declared, Parameters) else None
-    dimension = f"{target.dim:,}"
-    if parameters is not None and parameters.dim != target.dim:
-        dimension = f"{parameters.dim:,}, sampled by {dimension} numbers on the line"
-    observed = {name: np.size(array) for name, array in observed_data_of(target).items()}
-    calls = getattr(target, "calls", None)
-    counted = ", ".join(f"{n:,} of {kind}" for kind, n in calls.items() if n) if calls else ""
-    names, inside = [type(target).__name__], _inside(target)
-    while inside is not None and len(names) < MOST_ROWS:
-        names.append(type(inside).__name__)
-        inside = _inside(inside)
     facts = [
-        ("target", " of ".join(names)),
-        ("dimension", dimension),
+        ("target", type(target).__name__),
+        ("dimension", f"{target.dim:,}"),
         ("can be evaluated", abilities_of(target)),
-        ("observed", ", ".join(f"{name} ({n:,})" for name, n in observed.items()) or None),
-        ("calls so far", (counted or "none") if isinstance(calls, Mapping) else None),
     ]
-    return show("target", facts=facts, **({} if parameters is None else _table(parameters)))
-
-
-def _inside(target: Any) -> Any:
-    """Return the target inside, by attributes of its own and not those that it passes on."""
-    slots = {name for each in type(target).__mro__ for name in getattr(each, "__slots__", ())}
-    own = [name for name in ("inner", "target") if name in slots | set(_own(target))]
-    return getattr(target, own[0]) if own else None
-
-
-def _own(part: object) -> dict[str, Any]:
-    return vars(part) if hasattr(part, "__dict__") else {}
+    return show("target", facts=facts, **_table(declared if declared else Parameters({})))
 
 
 def abilities_of(potential: Any) -> str:
@@ -96,17 +68,21 @@ def abilities_of(potential: Any) -> str:
 
 def _table(parameters: Parameters) -> dict[str, Any]:
     specs = list(parameters.specs.items())
-    has_priors = any(spec.prior is not None for _, spec in specs)
-    rows = []
-    for name, spec in specs[:MOST_ROWS]:
-        cells = [" by ".join(map(str, spec.shape)) or "number", _where(spec)]
-        rows.append((name, [*cells, _prior(spec.prior)] if has_priors else cells))
+    rows = [
+        (
+            name,
+            [
+                " by ".join(map(str, spec.shape)) or "number",
+                _where(spec),
+                None if spec.prior is None else _prior(spec.prior),
+            ],
+        )
+        for name, spec in specs[:MOST_ROWS]
+    ]
     left = len(specs) - len(rows)
-    return {
-        "columns": ["parameter", "shape", "where", *(["prior"] if has_priors else [])],
-        "rows": rows,
-        "more": f"{left} more parameters." if left else None,
-    }
+    columns = ["parameter", "shape", "where", "prior"]
+    more = f"{left} more parameters." if left else None
+    return {"columns": columns, "rows": rows, "more": more}
 
 
 def _where(spec: Parameter) -> str:
@@ -122,9 +98,7 @@ def _where(spec: Parameter) -> str:
     return f"{where} ({spec.unit})" if spec.unit else where
 
 
-def _prior(prior: Any) -> str | None:
-    if prior is None:
-        return None
+def _prior(prior: Any) -> str:
     given = [describe_value(each) for each in getattr(prior, "args", ())]
     named = getattr(prior, "kwds", {}).items()
     settings = [*given, *(f"{key}={describe_value(each)}" for key, each in named)]
@@ -137,7 +111,8 @@ def settings_of(part: object) -> dict[str, Any]:
     if attrs.has(of):
         fields = [each for each in attrs.fields(of) if each.init]
         return {each.name.lstrip("_"): getattr(part, each.name) for each in fields}
-    return {name: value for name, value in _own(part).items() if not name.startswith("_")}
+    own = vars(part) if hasattr(part, "__dict__") else {}
+    return {name: value for name, value in own.items() if not name.startswith("_")}
 
 
 def describe_value(value: Any) -> str:
@@ -160,15 +135,16 @@ def _describe(value: Any) -> str:
     if isinstance(getattr(value, "name", None), str):
         return str(value.name)
     if attrs.has(type(value)):
+        made: Any = type(value)
         changed = []
-        for field in filter(lambda each: each.init, attrs.fields(type(value))):
-            default: Any = field.default
-            if isinstance(default, cast(Any, attrs.Factory)) and not default.takes_self:
+        for field in attrs.fields(made):
+            default = field.default
+            if isinstance(default, attrs.Factory) and not default.takes_self:  # type: ignore[arg-type]
                 default = default.factory()
-            described = _describe(getattr(value, field.name))
-            if described != _describe(default):
+            described = _describe(getattr(value, field.name)) if field.init else None
+            if described not in (None, _describe(default)):
                 changed.append(f"{field.name}={described}")
-        return f"{type(value).__name__}({', '.join(changed)})"
+        return f"{made.__name__}({', '.join(changed)})"
     if callable(value) and hasattr(value, "__name__"):
         return f"{value.__name__}()"
     return type(value).__name__

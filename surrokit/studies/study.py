@@ -1,4 +1,8 @@
-"""Ask and tell: a run whose exact calls somebody else makes, whenever they can."""
+"""Ask and tell: a run whose exact calls somebody else makes, whenever they can.
+
+A study is a run that is done again with all that was told, up to where it wants to know more; its
+file holds the run, what was told, and the positions that it waits for.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +14,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import check_flag, check_positions, numbers
 from surrokit.compose import sample
-from surrokit.coordinates.parameters import Bounds, Parameter
-from surrokit.errors import ConfigurationError, EvaluationWarning, LedgerError, SamplingWarning
+from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.errors import (
+    ConfigurationError,
+    EvaluationWarning,
+    LedgerError,
+    SamplingWarning,
+    ShapeError,
+)
 from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
+from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Lock, Store, made_beside, reading
 from surrokit.plan.recipe import PARTS, is_data, split_safety
+from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import ANSWERS, DEFAULT, ON_SURROGATE, Kind
 from surrokit.result.run import Run
 from surrokit.sessions import open_run, resume
-from surrokit.studies.description import (
-    ARRAYS,
-    FACT,
-    PENDING,
-    Description,
-    Told,
-    key_of,
-)
-from surrokit.targets.functions import declare_parameters
+from surrokit.targets.forward import forward_potential
+from surrokit.targets.functions import declare_parameters, potential
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
 
@@ -46,7 +52,147 @@ PURPOSES: dict[Kind, str] = {
 """What parts of a study serve where none is named: answers from few calls."""
 
 _PARTS = tuple(name for name in PARTS if name != "policy")
-_TOLD = "told/"
+_FACT, _ARRAYS, _PENDING, _TOLD = "study", "study/", "study/pending", "told/"
+
+
+# --- the target ---
+
+
+class Pending(KeyboardInterrupt):
+    """Ends a run at positions of which nobody has told anything yet."""
+
+
+class Told:
+    """A function of rows that knows results by :func:`key_of` positions, and else ends the run.
+
+    Its ``pending`` (n, dim) are positions where a result is wanted; None as long as none is.
+    """
+
+    def __init__(self, results: Mapping[bytes, tuple[FloatArray, ...]]) -> None:
+        self.pending: FloatArray | None = None
+        self._results = results
+
+    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the results at positions (n, dim), each stacked; Pending if one is unknown."""
+        keys = [key_of(row) for row in positions]
+        unknown = [key not in self._results for key in keys]
+        if any(unknown):
+            self.pending = np.array(positions[unknown])
+            raise Pending
+        rows = [self._results[key] for key in keys]
+        return tuple(np.stack(each) for each in zip(*rows, strict=True))
+
+
+def key_of(position: FloatArray) -> bytes:
+    """Return by what a position (dim,) is known: all of its bits, and no sign of zero."""
+    return np.ascontiguousarray(position + 0.0, dtype=np.float64).tobytes()
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Description:
+    """A target without its model.
+
+    ConfigurationError is raised if something is missing, or no file can hold it.
+    """
+
+    parameters: Parameters
+    plausible: Mapping[str, Any] | None = None  # name to a range in which it is likely to be
+    gradients: bool = False  # whether a log density comes with its gradient
+    data: FloatArray | None = None  # observed outputs (m,); None where log densities are told
+    noise_sd: FloatArray | None = None  # their errors (m,)
+    prior: GaussianPrior | None = None  # of the parameters of such a model; None for a flat one
+
+    def __attrs_post_init__(self) -> None:
+        beside = [name for name, spec in self.parameters.specs.items() if spec.prior is not None]
+        if beside:
+            raise ConfigurationError(
+                f"the file of a study holds no prior of {beside[0]!r}; leave it out, and add it to "
+                "the log density that is told"
+            )
+        has_data, has_prior = self.data is not None, self.prior is not None
+        if has_data != (self.noise_sd is not None) or (has_prior and not has_data):
+            raise ConfigurationError(
+                "data and noise_sd belong together, and a prior to them; where log densities are "
+                "told, they hold the prior already"
+            )
+        if has_data and self.gradients:
+            raise ConfigurationError(
+                "outputs are learnt without their derivatives in a study, but data and gradients "
+                "are both given; leave gradients out"
+            )
+        if has_prior and not isinstance(self.prior, GaussianPrior):
+            raise ConfigurationError(
+                "the prior of a study must be surrokit.gaussian_prior(...) or None, got "
+                f"{self.prior!r}; tell log densities instead, with any prior in them"
+            )
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name of what is told of a position to its shape."""
+        if self.data is not None:
+            return {"outputs": self.data.shape}
+        gradients = {"gradients": (self.parameters.dim,)} if self.gradients else {}
+        return {"log_density": (), **gradients}
+
+    def check(self, results: Mapping[str, Any], n: int) -> dict[str, FloatArray]:
+        """Return what is told of n positions as arrays, if all of it is there in its shape."""
+        given = {name: array for name, array in results.items() if array is not None}
+        if given.keys() != self.shapes.keys():
+            raise ConfigurationError(
+                f"this study is told {' and '.join(self.shapes)}, got "
+                f"{' and '.join(given) or 'nothing'}"
+            )
+        found = {name: numbers(name, given[name]) for name in self.shapes}
+        for name, shape in self.shapes.items():
+            if found[name].shape != (n, *shape):
+                raise ShapeError(
+                    f"{name} of {n} positions must have shape {(n, *shape)}, got "
+                    f"{found[name].shape}; pass one row for each position"
+                )
+        return found
+
+    def target(self, told: Told) -> Potential:
+        """Return the target, whose model is what was told."""
+        named: dict[str, Any] = {
+            "parameters": dict(self.parameters.specs),
+            "plausible": self.plausible,
+            "batched": True,
+        }
+        if self.data is not None:
+            given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
+            return forward_potential(lambda at: told(at)[0], data=self.data, **given, **named)
+        if self.gradients:
+            return potential(value_and_gradient=lambda at: tuple(-x for x in told(at)), **named)
+        return potential(log_density=lambda at: told(at)[0], **named)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a ledger does not say by itself, by the names of its facts."""
+        plausible = self.plausible
+        if plausible is not None:
+            plausible = {name: np.asarray(part).tolist() for name, part in plausible.items()}
+        arrays: dict[str, Any] = {"data": self.data, "noise_sd": self.noise_sd}
+        if self.prior is not None:
+            arrays |= {"prior_mean": self.prior.mean, "prior_sd": self.prior.sd}
+        given = {_ARRAYS + name: np.asarray(x) for name, x in arrays.items() if x is not None}
+        return {_FACT: {"plausible": plausible, "gradients": self.gradients}, **given}
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, fact: Mapping[str, Any], arrays: Mapping[str, FloatArray]
+    ) -> Description:
+        """Return what :meth:`facts` made, with the ledger's parameters and arrays."""
+        mean, sd = (arrays.get(_ARRAYS + name) for name in ("prior_mean", "prior_sd"))
+        return cls(
+            parameters=parameters,
+            plausible=fact["plausible"],
+            gradients=bool(fact["gradients"]),
+            data=arrays.get(_ARRAYS + "data"),
+            noise_sd=arrays.get(_ARRAYS + "noise_sd"),
+            prior=None if mean is None or sd is None else GaussianPrior(mean=mean, sd=sd),
+        )
+
+
+# --- the study ---
 
 
 def study(
@@ -135,11 +281,8 @@ def _begin(path: Path, description: Description, settings: Mapping[str, Any]) ->
         with made_beside(path) as new:
             with _quietly():
                 sample(description.target(Told({})), path=new, progress=False, **settings)
-            arrays = {ARRAYS + name: array for name, array in description.arrays().items()}
-            with _opened(new, write=True) as store:
-                with store.transaction():
-                    store.write_facts({FACT: description.to_dict(), **arrays})
-                store.gather()
+            with _opened(new, write=True) as store, store.transaction():
+                store.write_facts(description.facts())
     finally:
         lock.release()
 
@@ -158,24 +301,18 @@ class Study:
         The target, without its model.
     run
         The run as far as it came.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be read, or is no study's.
     """
 
     def __init__(self, path: Path, parts: Mapping[str, Any] | None = None) -> None:
         self.path, self._parts = path, dict(parts or {})
         with _opened(path, write=False) as store:
-            facts, arrays, (parameters, _) = store.facts(), store.arrays(), read_parameters(store)
-        if FACT not in facts:
+            facts, (parameters, _) = store.facts(), read_parameters(store)
+        if _FACT not in facts:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
-            own = {name.removeprefix(ARRAYS): array for name, array in arrays.items()}
-            self.description = Description.of(parameters, facts[FACT], own)
+            self.description = Description.of(parameters, facts[_FACT], facts)
             names = ("positions", *self.description.shapes)
-            told = {name: arrays[_TOLD + name] for name in names if _TOLD + name in arrays}
+            told = {name: facts[_TOLD + name] for name in names if _TOLD + name in facts}
             if told:
                 n = len(told["positions"])
                 self.description.check({name: told[name] for name in names[1:]}, n)
@@ -254,7 +391,7 @@ class Study:
             left = self._pending[[key_of(row) not in known for row in self._pending]]
             if len(left):
                 self._pending = left
-                self._keep({ARRAYS + PENDING: left})
+                self._keep({_PENDING: left})
             else:
                 self._go_on()
 
@@ -266,7 +403,7 @@ class Study:
             self.run = resume(self.path, target, check=False, progress=False, **self._parts)
         self._pending = told.pending
         none = np.empty((0, self.description.parameters.dim))
-        self._keep({ARRAYS + PENDING: none if told.pending is None else told.pending})
+        self._keep({_PENDING: none if told.pending is None else told.pending})
 
     def _keep(self, arrays: Mapping[str, FloatArray]) -> None:
         with _opened(self.path, write=True) as store, store.transaction():
@@ -317,3 +454,24 @@ def _quietly() -> Iterator[None]:
         warnings.simplefilter("ignore", SamplingWarning)
         warnings.simplefilter("ignore", EvaluationWarning)
         yield
+
+
+def waits_for(ledger: Ledger) -> str | None:
+    """Return in words what a study waits for; None for a run that is none, or a study that is done.
+
+    Raises
+    ------
+    LedgerError
+        If the file is damaged.
+    """
+    with reading(ledger.path):
+        arrays = ledger.facts
+        fact = arrays.get(_FACT)
+        if fact is None or not len(arrays.get(_PENDING, ())):
+            return None
+        what = "log densities, with their gradients," if fact["gradients"] else "log densities"
+    what = "outputs of the model" if _ARRAYS + "data" in arrays else what
+    return (
+        f"the study waits for {what} at {len(arrays[_PENDING])} positions. Get these by surrokit "
+        f"ask {ledger.path.name}, and pass the results by surrokit tell {ledger.path.name} TABLE"
+    )

@@ -29,21 +29,21 @@ class KeepingLearner:
     _blocks: list[Evaluations] = attrs.field(factory=list, init=False, repr=False)
 
     def observe(self, evaluations: Evaluations) -> None:
-        """Keep exact evaluations; rows without a finite value are ignored when fitting.
+        """Keep exact evaluations; rows without a finite value are ignored when fitting."""
+        used = self.check(evaluations)
+        if len(used):
+            self._blocks.append(used)
+
+    def check(self, evaluations: Evaluations) -> Evaluations:
+        """Return the evaluations worth keeping.
 
         Raises
         ------
         ShapeError
             If the positions have another dimension than the problem.
         ConfigurationError
-            If a value is NaN, or a position with a finite value; the message names the row.
+            If a value is NaN, or a position with a finite value.
         """
-        used = self.check(evaluations)
-        if len(used):
-            self._blocks.append(used)
-
-    def check(self, evaluations: Evaluations) -> Evaluations:
-        """Return the evaluations worth keeping; raise as :meth:`observe` where none can be."""
         if evaluations.positions.shape[1] != self.dim:
             raise ShapeError(
                 f"positions of evaluations must have shape (n, {self.dim}), "
@@ -84,9 +84,8 @@ class KeepingLearner:
 def expected_acceptance(variance: float) -> float:
     """Return the expected acceptance of independent draws from exp(-V), under exact decisions.
 
-    Errors are taken as normal, of this variance in nats squared: the log ratio is then N(-variance,
-    2 variance), and the mean of min(1, ratio) is erfc(sqrt(variance) / 2). Shorter paths are
-    accepted more often.
+    With normal errors of this variance, in nats squared, the log ratio is N(-variance, 2 variance),
+    and the mean of min(1, ratio) is erfc(sqrt(variance) / 2).
     """
     return math.erfc(math.sqrt(variance) / 2.0)
 
@@ -135,7 +134,7 @@ def fit_quality(
         L of the whitening; None for the identity.
     """
     finite = np.isfinite(held_out.values)
-    rows = held_out if finite.all() else held_out.take(finite)
+    rows = held_out.take(finite)
     if len(rows) < 2:
         return None
     exact, error = rows.gradients, None

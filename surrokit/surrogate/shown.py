@@ -8,7 +8,7 @@ from typing import Any
 
 from surrokit.shown.html import show
 from surrokit.shown.target import abilities_of, describe_value, settings_of
-from surrokit.surrogate.quality import FitQuality, fit_quality_of
+from surrokit.surrogate.quality import fit_quality_of
 
 
 class ShownSurrogate:
@@ -17,7 +17,6 @@ class ShownSurrogate:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return the settings as HTML."""
         return _shown(self, settings_of(self), [("fitted", "not yet")])
 
 
@@ -30,7 +29,6 @@ class ShownFit:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return what it was fitted to, and its error at points held out, as HTML."""
         fitted: Any = self
         numbers = {
             name: value
@@ -43,26 +41,23 @@ class ShownFit:
         learnt = None if points is None else f"{points:,} distinct points"
         if learnt is not None and slopes is not None:
             learnt += f", with the gradient at {slopes:,}"
+        held_out: list[tuple[str, str]] = [("held out", "nothing, so that its error is not known")]
+        if (quality := fit_quality_of(fitted)) is not None:
+            held_out = [
+                ("held out", f"{quality.n_points:,} points"),
+                ("variance of V - U there", f"{quality.variance:.3g} squared nats"),
+                ("foretold acceptance", f"{quality.acceptance:.1%} of independent draws"),
+            ]
+            if quality.gradient_error is not None:
+                held_out.insert(2, ("error of its gradient", f"{quality.gradient_error:.2%}"))
         facts = [
             ("dimension", f"{fitted.dim:,}"),
             ("nodes", None if nodes is None else f"{nodes:,}"),
             ("fitted to", learnt),
-            *_quality(fit_quality_of(fitted)),
+            *held_out,
             ("can be evaluated", abilities_of(fitted)),
         ]
         return _shown(fitted, numbers, facts)
-
-
-def _quality(quality: FitQuality | None) -> list[tuple[str, str]]:
-    if quality is None:
-        return [("held out", "nothing, so that its error is not known")]
-    told = [
-        ("held out", f"{quality.n_points:,} points"),
-        ("variance of V - U there", f"{quality.variance:.3g} squared nats"),
-    ]
-    if quality.gradient_error is not None:
-        told.append(("error of its gradient", f"{quality.gradient_error:.2%}"))
-    return [*told, ("foretold acceptance", f"{quality.acceptance:.1%} of independent draws")]
 
 
 def _shown(part: Any, settings: dict[str, Any], facts: list[tuple[str, str | None]]) -> str:

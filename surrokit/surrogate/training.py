@@ -22,16 +22,13 @@ def near_least(rows: Evaluations) -> Evaluations:
 def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
     """Return the part of positions (n, dim) beyond what a surrogate has learnt from.
 
-    Its method ``is_beyond`` says which these are; without one it is 0. It is asked of 12,000 at
-    most, spread evenly over all: these tell a part to half a percent, and each may take the
-    variance of a process.
+    Its method ``is_beyond`` says which these are; without one it is 0. It is asked of some 12,000
+    at most, which tell a part to half a percent: each may take the variance of a process.
     """
     is_beyond: Any = getattr(surrogate, "is_beyond", None)
     if is_beyond is None or not len(positions):
         return 0.0
-    if len(positions) > 12_000:
-        positions = positions[np.linspace(0, len(positions) - 1, 12_000).astype(np.int64)]
-    return float(is_beyond(positions).mean())
+    return float(is_beyond(positions[:: -(-len(positions) // 12_000)]).mean())
 
 
 Tail: TypeAlias = Literal["down-weighted", "full"]
@@ -42,19 +39,12 @@ Tail: TypeAlias = Literal["down-weighted", "full"]
 class Groups:
     """Groups of equal rows, such as a chain's rejections leave behind.
 
-    Parameters
-    ----------
-    first : ndarray of int, shape (n_groups,)
-        The first row of each group; the order of groups does not depend on that of rows.
-    group : ndarray of int, shape (n,)
-        The group of each row.
-    copies : ndarray of shape (n_groups,)
-        Number of rows in each group, or the sum of their weights.
+    The order of groups does not depend on that of rows.
     """
 
-    first: IntArray
-    group: IntArray
-    copies: FloatArray
+    first: IntArray  # row of each group
+    group: IntArray  # of each row
+    copies: FloatArray  # rows in each group, or the sum of their weights
 
     @classmethod
     def of(cls, table: FloatArray, weights: FloatArray | None = None) -> Groups:
@@ -65,12 +55,8 @@ class Groups:
         table = np.ascontiguousarray(table)
         # A row is one opaque item, since sorting bytes is enough to find equal rows.
         items = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-        _, first, group, counts = np.unique(
-            items, return_index=True, return_inverse=True, return_counts=True
-        )
-        copies: FloatArray = counts.astype(np.float64)
-        if weights is not None:
-            copies = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
+        _, first, group = np.unique(items, return_index=True, return_inverse=True)
+        copies = np.bincount(group.ravel(), weights, len(first)).astype(np.float64)
         return cls(first=first, group=group.ravel(), copies=copies)
 
     def first_known(self, array: FloatArray) -> FloatArray:

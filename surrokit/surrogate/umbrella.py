@@ -17,26 +17,17 @@ from surrokit.types import Capabilities, FloatArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class Edges:
-    """Positions a step out of the surrogate's mass, where V turns up most.
+    """Positions (n, dim) a step out of the surrogate's mass, where V turns up most; V there (n,).
 
     The weights of draws cannot tell what a surrogate lacks where it has no draws at all. Where V
     has seen no more of the target it turns up, and steeper than a parabola through its values on
     the way out. Evaluated, such positions tell whether the target ends there, and teach that it
     goes on.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, dim)
-        In the sampling coordinates.
-    values : ndarray of shape (n,)
-        V there.
-    typical
-        V that nine tenths of the draws do not exceed; where fewer are, little is at stake.
     """
 
     positions: FloatArray
     values: FloatArray
-    typical: float
+    typical: float  # V that nine tenths of the draws do not exceed; beyond, little is at stake
 
     @classmethod
     def of(
@@ -55,7 +46,11 @@ class Edges:
         typical = float(np.quantile(values, 0.9))
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
-        steps = 0.5 * _outwards(whitened)
+        # half a unit from the mean of each position's 20 neighbours to it
+        _, near = cKDTree(whitened).query(whitened, k=min(20, len(whitened)))
+        apart = whitened - whitened[np.reshape(near, (len(whitened), -1))].mean(axis=1)
+        norms = np.linalg.norm(apart, axis=1, keepdims=True)
+        steps = 0.5 * apart / np.maximum(norms, np.finfo(float).tiny)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
         foretold = 3.0 * before[0] - 3.0 * before[1] + before[2]
@@ -91,14 +86,6 @@ class Edges:
         near = np.minimum(self.values, matched) <= self.typical + 6.0
         errors = np.abs(self.values - matched)[near]
         return float(errors.max()) if len(errors) >= 4 else np.inf
-
-
-def _outwards(whitened: FloatArray) -> FloatArray:
-    """Return units that point from the mean of each position's 20 neighbours to it."""
-    _, near = cKDTree(whitened).query(whitened, k=min(20, len(whitened)))
-    apart = whitened - whitened[np.reshape(near, (len(whitened), -1))].mean(axis=1)
-    norms = np.linalg.norm(apart, axis=1, keepdims=True)
-    return np.asarray(apart / np.maximum(norms, np.finfo(float).tiny))
 
 
 RAREST = 1e-5

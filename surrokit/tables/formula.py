@@ -21,8 +21,6 @@ from surrokit.tables.frames import (
 )
 from surrokit.types import FloatArray
 
-_OFFSET = "offset"
-
 INTERCEPT = "Intercept"
 """How Formulaic calls the column of ones."""
 
@@ -36,7 +34,6 @@ class Matrices:
     response: FloatArray  # numbers (n_rows,); or the number of each row's level, from 0
     levels: tuple[str, ...]  # those of a response that occur, in order; empty for numbers
     label: str  # what the response is called
-    offset: FloatArray | None = None  # sum (n_rows,) of the terms offset(...); None without any
     factors: Mapping[str, list[Any] | None] = attrs.field(factory=dict)  # levels; None for numbers
     transforms: Mapping[str, Any] = attrs.field(factory=dict)  # what they remember of the table
 
@@ -49,18 +46,8 @@ class ParsedFormula:
     columns: tuple[str, ...]  # of the table that it asks for
     available: tuple[str, ...]  # that a dot may stand for
     context: Mapping[str, Any]  # functions and values that it uses besides
-    offsets: frozenset[str]  # terms offset(...)
-    _parsed: Any
-
-    @property
-    def right(self) -> Any:
-        """Formulaic's terms of the covariates."""
-        return self._parsed.rhs
-
-    @property
-    def functions(self) -> dict[str, Any]:
-        """Functions and values that terms are evaluated with, by name."""
-        return {_OFFSET: lambda column: column, **self.context}
+    left: Any  # Formulaic's terms of the response
+    right: Any  # and of the covariates
 
     def matrices(self, frame: Any) -> Matrices:
         """Return design and response of a pandas frame that lacks nothing.
@@ -68,28 +55,20 @@ class ParsedFormula:
         ConfigurationError is raised if a term cannot be evaluated, or is not finite, or there is no
         column on a side.
         """
-        made = self._evaluate(frame)
-        names = [str(name) for name in made.rhs.model_spec.column_names]
-        known = np.array([name in self.offsets for name in names], dtype=bool)
-        whole = np.asarray(made.rhs, dtype=np.float64)
-        offset = number_column(whole[:, known].sum(axis=1), "the offset") if known.any() else None
-        design = np.ascontiguousarray(whole[:, ~known] if known.any() else whole)
-        columns = tuple(name for name in names if name not in self.offsets)
-        if not columns:
+        left, right = self._evaluate(frame)
+        spec = right.model_spec
+        found = dict(zip(map(str, spec.column_names), np.asarray(right, float).T, strict=True))
+        if not found:
             raise ConfigurationError(
                 f"formula {self.text!r} has no covariates; write y ~ 1 for an intercept alone"
             )
-        for name, column in zip(columns, design.T, strict=True):
-            number_column(column, f"column {name!r} of the design")
-        response, levels = self._response(made.lhs)
-        spec = made.rhs.model_spec
+        response, levels = self._response(left)
         return Matrices(
-            design=design,
-            columns=columns,
+            design=_finite_columns(found, "the design"),
+            columns=tuple(found),
             response=response,
             levels=levels,
             label=self.text.partition("~")[0].strip(),
-            offset=offset,
             factors={
                 name: state.get("categories") for name, (_, state) in spec.encoder_state.items()
             },
@@ -99,18 +78,19 @@ class ParsedFormula:
     def _evaluate(self, frame: Any) -> Any:
         """Return Formulaic's matrices of both sides."""
         formulaic = library("formulaic", "for formulas")
-        for side, check in ((self._parsed.lhs, check_no_dates), (self._parsed.rhs, check_kinds)):
-            alone = _alone(side)
-            check(frame, [name for name in frame.columns if name in alone])
-        given = {"context": self.functions, "na_action": "ignore", "output": "numpy"}
+        for side, check in ((self.left, check_no_dates), (self.right, check_kinds)):
+            check(frame, [name for name in frame.columns if name in _alone(side)])
+        given = {"context": self.context, "na_action": "ignore", "output": "numpy"}
+        both = formulaic.Formula(lhs=self.left, rhs=self.right)
         try:
             with np.errstate(all="ignore"):  # what is not finite is told later, by its column
-                return formulaic.model_matrix(self._parsed, frame, **given)
+                made = formulaic.model_matrix(both, frame, **given)
         except (Exception, SystemExit) as error:  # terms are the user's code, and raise anything
             raise ConfigurationError(
-                f"formula {self.text!r} cannot be evaluated: {_plain(error)}; check its terms, and "
-                "give functions of your own by context={'name': function}"
+                f"formula {self.text!r} cannot be evaluated: {plain_text(error)}; check its terms, "
+                "and give functions of your own by context={'name': function}"
             ) from error
+        return made.lhs, made.rhs
 
     def _response(self, side: Any) -> tuple[FloatArray, tuple[str, ...]]:
         """Return numbers, or numbers of levels and these levels."""
@@ -130,6 +110,13 @@ class ParsedFormula:
         return array[:, occurring].argmax(axis=1).astype(np.float64), levels
 
 
+def _finite_columns(columns: Mapping[str, FloatArray], whose: str) -> FloatArray:
+    """Return columns side by side; ConfigurationError if one is not finite."""
+    return np.column_stack(
+        [number_column(column, f"column {name!r} of {whose}") for name, column in columns.items()]
+    )
+
+
 def parse_formula(
     text: str, columns: Sequence[str], context: Mapping[str, Any] | None
 ) -> ParsedFormula:
@@ -138,7 +125,6 @@ def parse_formula(
     ConfigurationError is raised if the formula cannot be read, has no response or several parts, or
     asks for a column that is absent.
     """
-    formulaic = library("formulaic", "for formulas")
     if not isinstance(text, str):
         raise ConfigurationError(f"formula must be text such as 'y ~ x', got {text!r}")
     groups = re.search(
@@ -152,15 +138,7 @@ def parse_formula(
             "coefficient of its own by C(group)"
         )
     known = dict(context or {})
-    try:
-        parsed = formulaic.Formula.from_spec(
-            text, context={**known, "__formulaic_variables_available__": list(columns)}
-        )
-        variables = {str(name) for name in parsed.required_variables}
-    except (formulaic.errors.FormulaicError, SyntaxError) as error:
-        raise ConfigurationError(
-            f"formula {text!r} cannot be read: {_plain(error)}; write it such as 'y ~ x + C(group)'"
-        ) from error
+    parsed, variables = _read(text, columns, known)
     left, right = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
     if not left or right is None:
         raise ConfigurationError(
@@ -171,18 +149,34 @@ def parse_formula(
             f"formula {text!r} has several parts; write one response, one ~ and terms with +"
         )
     variables |= {name for side in (left, right) for name in names_in(side) if name in columns}
-    offsets = frozenset() if _OFFSET in known else _offsets_of(right, text)
-    if offsets and _OFFSET not in _alone(right) | _alone(left) | names_in(right):
-        variables.discard(_OFFSET)  # the function, whatever columns there are
+    if "offset" not in {*known, *columns} and any("offset(" in each for each in map(str, right)):
+        raise ConfigurationError(
+            f"formula {text!r} has an offset in it; give it beside the formula, by "
+            "offset='column' or an array"
+        )
     check_columns(variables - set(known), columns, f"formula {text!r}")
     return ParsedFormula(
         text=text,
         columns=tuple(name for name in columns if name in variables),
         available=tuple(columns),
         context=known,
-        parsed=parsed,
-        offsets=offsets,
+        left=left,
+        right=right,
     )
+
+
+def _read(text: str, columns: Sequence[str], context: Mapping[str, Any]) -> tuple[Any, set[str]]:
+    """Return what Formulaic makes of a text, and the variables that it asks for."""
+    formulaic = library("formulaic", "for formulas")
+    given = {**context, "__formulaic_variables_available__": list(columns)}
+    try:
+        parsed = formulaic.Formula.from_spec(text, context=given)
+        return parsed, {str(name) for name in parsed.required_variables}
+    except (formulaic.errors.FormulaicError, SyntaxError) as error:
+        raise ConfigurationError(
+            f"formula {text!r} cannot be read: {plain_text(error)}; write it such as "
+            "'y ~ x + C(group)'"
+        ) from error
 
 
 def _factors(side: Any) -> Iterator[Any]:
@@ -201,33 +195,21 @@ def names_in(side: Any) -> set[str]:
     Formulaic leaves out what stands in a call of one of its own transforms, such as a spline.
     """
     found = set()
-    for factor in _factors(side):
-        if factor.eval_method.value != "python":
-            continue
-        found |= set(re.findall(r"`([^`]*)`", factor.expr))
+    for expression in expressions_of(side):
+        found |= set(re.findall(r"`([^`]*)`", expression))
         with suppress(SyntaxError):
-            tree = ast.parse(re.sub(r"`[^`]*`", "0", factor.expr), mode="eval")
+            tree = ast.parse(re.sub(r"`[^`]*`", "0", expression), mode="eval")
             calls = {id(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)}
             names = (each for each in ast.walk(tree) if isinstance(each, ast.Name))
             found |= {each.id for each in names if id(each) not in calls}
     return found
 
 
-def _offsets_of(right: Any, text: str) -> frozenset[str]:
-    """Return the terms ``offset(...)``, as they are written; raise if one is multiplied."""
-    found = set()
-    for term in right:
-        names = [str(each.expr) for each in term.factors]
-        some = [name for name in names if re.match(r"offset\(.*\)$", name)]
-        if some and len(names) > 1:
-            raise ConfigurationError(
-                f"formula {text!r} multiplies {some[0]} with another term, but an offset has no "
-                "coefficient; write the product inside, or add the offset by itself"
-            )
-        found |= set(some)
-    return frozenset(found)
+def expressions_of(side: Any) -> list[str]:
+    """Return the factors of a side that are Python code."""
+    return [str(each.expr) for each in _factors(side) if each.eval_method.value == "python"]
 
 
-def _plain(error: BaseException) -> str:
+def plain_text(error: BaseException) -> str:
     """Return the first line of a message."""
     return str(error).strip().partition("\n")[0].rstrip(".")

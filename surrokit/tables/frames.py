@@ -208,19 +208,9 @@ def check_kinds(frame: Any, names: Collection[str]) -> None:
         if n_levels > 50 or (n_levels > 10 and n_levels >= 0.8 * len(column)):
             raise ConfigurationError(
                 f"column {name!r} has {n_levels} levels in {len(column)} rows, such as "
-                f"{column.iloc[0]!r}, and each would be a coefficient; {_advice(column, name)}"
+                f"{column.iloc[0]!r}, and each would be a coefficient; make numbers or "
+                f"days of its text, write C({name}) if that is meant, join levels, or leave it out"
             )
-
-
-def _advice(column: Any, name: str) -> str:
-    pandas = library("pandas", "for regressions from tables")
-    texts = column.iloc[:100].astype(str)
-    allow = f"write C({name}) if that is meant"
-    if pandas.to_numeric(texts, errors="coerce").notna().all():
-        return f"make numbers of its text by pandas.to_numeric, or {allow}"
-    if pandas.to_datetime(texts, errors="coerce", format="ISO8601").notna().all():
-        return f"make dates of its text by pandas.to_datetime and count days, or {allow}"
-    return f"{allow}, join levels, or leave it out"
 
 
 def read_table(path: Path) -> Any:

@@ -19,7 +19,6 @@ from surrokit.tables.frames import (
     check_columns,
     column_names,
     keep_rows,
-    library,
     number_column,
     read_columns,
     with_numbers,
@@ -89,8 +88,7 @@ def glm(
         Of the intercept: a standard deviation, or a pair; flat unless given.
     offset, weights, event : str or array_like of shape (n_rows,), optional
         A column's name, or an array; see :func:`rows_potential`. A pandas Series is matched to a
-        pandas table by index. An offset may also stand in the formula, such as
-        ``visits ~ age + offset(np.log(years))``.
+        pandas table by index.
     levels
         Of an ordinal response, the lowest first; by default those of an ordered column, or numbers
         in their order.
@@ -124,8 +122,6 @@ def glm(
             "which is not inferred here; give scale=..., such as the residuals' standard deviation"
         )
     made = asks.matrices(frame)
-    if made.offset is not None:
-        numbers["offset"] = made.offset + numbers.get("offset", 0.0)
     if family == ORDINAL:
         made = _order_levels(made, frame, levels)
         prior = _prior_beside_cutpoints(prior, intercept_prior, made)
@@ -143,10 +139,11 @@ def glm(
     else:
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
-    of_offset = None if offset is None else offset if isinstance(offset, str) else ""
-    reader, own = FormulaReader.of(asks, made, of_offset), predictor_of(target)
-    predictor = None if own is None else attrs.evolve(own, reader=reader, levels=made.levels)
-    return cast(SummedPotential, NamedPotential.of(target, names, predictor))
+    own = predictor_of(target)
+    if own is not None:
+        reader = FormulaReader.of(asks, made, offset)
+        own = attrs.evolve(own, reader=reader, levels=made.levels)
+    return cast(SummedPotential, NamedPotential.of(target, names, own))
 
 
 def _read(
@@ -236,20 +233,18 @@ def _order_levels(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> M
 
     Without levels, the lowest first, they have the order of numbers, or of an ordered column.
     """
-    occurring = made.levels or tuple(f"{y:g}" for y in np.unique(made.response))
-    if made.levels:
-        numbers = made.response.astype(np.int64)
-    else:
-        numbers = np.unique(made.response, return_inverse=True)[1]
-    order = _order(made, frame, levels)
-    for one in order:
-        if one not in occurring:
-            raise ConfigurationError(
-                f"level {one!r} of response {made.label!r} never occurs, so that data leave its "
-                "cutpoints undecided; leave it out of the levels, or join it with a neighbour"
-            )
-    absent = [one for one in occurring if one not in order]
-    if absent or len(set(order)) < len(order):
+    occurring, numbers = made.levels, made.response.astype(np.int64)
+    if not occurring:
+        values, numbers = np.unique(made.response, return_inverse=True)
+        occurring = tuple(f"{y:g}" for y in values)
+    order = _order(made, frame, levels) or list(occurring)
+    absent = [one for one in order if one not in occurring]
+    if absent:
+        raise ConfigurationError(
+            f"level {absent[0]!r} of response {made.label!r} never occurs, so that data leave its "
+            "cutpoints undecided; leave it out of the levels, or join it with a neighbour"
+        )
+    if sorted(order) != sorted(occurring):
         raise ConfigurationError(
             f"levels must name every level of response {made.label!r} once, got {', '.join(order)} "
             f"for {', '.join(occurring)}; add or drop some"
@@ -259,36 +254,35 @@ def _order_levels(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> M
             f"response {made.label!r} must have at least two levels, got {order[0]} alone; there "
             "is nothing to tell apart"
         )
-    places = np.array([order.index(one) for one in occurring])
     kept = [k for k, name in enumerate(made.columns) if name != INTERCEPT]
     if not kept:
         raise ConfigurationError(
             "an ordinal regression needs a covariate, since its cutpoints stand for the "
             "intercept; write y ~ x"
         )
+    places = np.array([order.index(one) for one in occurring], dtype=np.float64)
     return attrs.evolve(
         made,
         design=np.ascontiguousarray(made.design[:, kept]),
         columns=tuple(made.columns[k] for k in kept),
-        response=places[numbers].astype(np.float64),
+        response=places[numbers],
         levels=tuple(order),
     )
 
 
-def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str]:
+def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str] | None:
+    """Return levels as they are given, or as their column orders them; None for numbers."""
+    if isinstance(levels, str):
+        raise ConfigurationError(
+            f"levels must be a list, the lowest level first, got {levels!r}; write "
+            "levels=['low', 'high']"
+        )
     if levels is not None:
-        if isinstance(levels, str):
-            raise ConfigurationError(
-                f"levels must be a list, the lowest level first, got {levels!r}; write "
-                "levels=['low', 'high']"
-            )
         return [f"{one:g}" if is_number(one) else str(one) for one in levels]
     if not made.levels:
-        return [f"{y:g}" for y in np.unique(made.response)]
-    column = frame[made.label] if made.label in frame.columns else None
-    pandas = library("pandas", "for regressions from tables")
-    kind = getattr(column, "dtype", None)
-    if not isinstance(kind, pandas.CategoricalDtype) or not kind.ordered:
+        return None
+    kind: Any = frame[made.label].dtype if made.label in frame.columns else None
+    if not getattr(kind, "ordered", False):
         raise ConfigurationError(
             f"nothing says the order of the levels {', '.join(made.levels[:10])} of response "
             f"{made.label!r}; give the order by levels=[...], the lowest level first, or make the "

@@ -13,7 +13,14 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import ArrayReader, RowPredictor, Rows, family_of, read_offset
-from surrokit.tables.formula import Matrices, ParsedFormula, names_in, parse_formula
+from surrokit.tables.formula import (
+    Matrices,
+    ParsedFormula,
+    expressions_of,
+    names_in,
+    parse_formula,
+    plain_text,
+)
 from surrokit.tables.frames import (
     check_columns,
     column_names,
@@ -23,11 +30,10 @@ from surrokit.tables.frames import (
     read_columns,
     with_numbers,
 )
-from surrokit.types import FloatArray
 
 _FUNCTIONS = (
     *("C", "I", "bs", "cc", "center", "cr", "cs", "exp", "exp10", "exp2", "lag", "log", "log10"),
-    *("log2", "offset", "poly", "scale", "standardize", "Q"),
+    *("log2", "poly", "scale", "standardize", "Q"),
     *("Treatment", "Poly", "Sum", "Helmert", "Diff"),
 )
 _HARMLESS = (
@@ -54,15 +60,15 @@ class FormulaReader:
     from_file: bool = False
 
     @classmethod
-    def of(cls, asked: ParsedFormula, made: Matrices, offset: str | None) -> FormulaReader:
-        """Return that of a formula and what it made of the table of the fit."""
+    def of(cls, asked: ParsedFormula, made: Matrices, offset: Any) -> FormulaReader:
+        """Return that of a formula, what it made of the table of the fit, and the fit's offset."""
         return cls(
             formula=asked.text,
             available=asked.available,
             columns=made.columns,
             factors=made.factors,
             transforms=made.transforms,
-            offset=offset,
+            offset=offset if offset is None or isinstance(offset, str) else "",
             context=asked.context,
         )
 
@@ -72,41 +78,52 @@ class FormulaReader:
         ConfigurationError is raised if a column is absent or lacks values, a level is new, or the
         formula cannot be evaluated; ShapeError if there is not one offset for each row.
         """
-        names, used = column_names(new), self._used()
+        names, asked = column_names(new), self._asked()
+        required = {str(name) for name in asked.right.required_variables} - set(self.context)
+        used = (required | names_in(asked.right)) & set(self.available)
         wanted = self.offset if offset is None else offset
         named = wanted if isinstance(wanted, str) and wanted else None
-        used |= {named} if named else set()
-        check_columns(used, names, "the prediction")
-        asked = [name for name in names if name in used]
-        frame = with_numbers(read_columns(new, asked or names[:1]))  # an intercept alone has none
-        keep_rows(frame[asked], "raise")
+        check_columns(used := used | ({named} if named else set()), names, "the prediction")
+        present = [name for name in names if name in used]
+        frame = with_numbers(read_columns(new, present or names[:1]))  # perhaps an intercept alone
+        keep_rows(frame[present], "raise")
         if named:
             known = number_column(frame[named], f"column {named!r}, the offset,")
         else:
             missing = isinstance(wanted, str)  # the fit had an array, and none is given
             known = read_offset(None if missing else wanted, len(frame), needed=missing)
         index = new.index if hasattr(new, "iloc") else None
-        design, of_terms = self._design(frame)
-        return Rows(design=design, offset=known + of_terms, index=index)
-
-    def _used(self) -> set[str]:
-        right = self._asked().right
-        required = {str(name) for name in right.required_variables} - set(self.context)
-        return (required | names_in(right)) & set(self.available)
+        made = self._evaluate(asked, frame)
+        found = dict(zip(map(str, made.model_spec.column_names), np.asarray(made).T, strict=True))
+        if not set(self.columns) <= set(found):
+            raise ConfigurationError(
+                f"formula {self.formula!r} makes other columns of new data than of those of the "
+                f"fit, {', '.join(self.columns)}; give columns of the same kinds"
+            )
+        design = np.column_stack([found[name] for name in self.columns]).astype(np.float64)
+        for name, column in zip(self.columns, design.T, strict=True):
+            number_column(column, f"column {name!r} of the design of new data")
+        return Rows(design=design, offset=known, index=index)
 
     def _asked(self) -> ParsedFormula:
         if self.from_file:  # before anything else looks at them
             formulaic = library("formulaic", "for formulas")
             available = {"__formulaic_variables_available__": list(self.available)}
             read = formulaic.Formula.from_spec(self.formula, context=available)
-            for side in (read.lhs, read.rhs):
-                self._check_harmless(side)
+            for expression in (
+                each for side in (read.lhs, read.rhs) for each in expressions_of(side)
+            ):
+                if not _is_harmless(expression, {*self.available, *_FUNCTIONS}):
+                    raise ConfigurationError(
+                        f"the term {expression!r} of the formula in this file is Python code of "
+                        "its own, and no code is ever run from a file; take up the run with its "
+                        "target, run = surrokit.resume(path, target), and call run.predict"
+                    )
         return parse_formula(self.formula, self.available, self.context)
 
-    def _design(self, frame: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the design (n, k), and the sum (n,) of the terms ``offset(...)``."""
+    def _evaluate(self, asked: ParsedFormula, frame: Any) -> Any:
+        """Return Formulaic's matrix of the covariates."""
         formulaic = library("formulaic", "for formulas")
-        asked = self._asked()
         kinds = library("formulaic.parser.types", "for formulas").Factor.Kind
         spec = formulaic.ModelSpec(
             formula=asked.right,
@@ -124,7 +141,7 @@ class FormulaReader:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 # a level that the fit has not seen would silently count as the first one
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
-                made = spec.get_model_matrix(frame, context=asked.functions)
+                return spec.get_model_matrix(frame, context=asked.context)
         except formulaic.errors.DataMismatchWarning as error:
             known = [
                 f"{', '.join(map(str, list(levels)[:10]))} of {name}"
@@ -137,47 +154,15 @@ class FormulaReader:
             ) from error
         except Exception as error:  # terms are the user's own code, and may raise anything
             raise ConfigurationError(
-                f"formula {self.formula!r} cannot be evaluated on new data: "
-                f"{str(error).strip().partition(chr(10))[0].rstrip('.')}; give columns of the same "
-                "kinds as in the fit"
+                f"formula {self.formula!r} cannot be evaluated on new data: {plain_text(error)}; "
+                "give columns of the same kinds as in the fit"
             ) from error
-        found = dict(zip(map(str, made.model_spec.column_names), np.asarray(made).T, strict=True))
-        if not set(self.columns) <= set(found):
-            raise ConfigurationError(
-                f"formula {self.formula!r} makes other columns of new data than of those of the "
-                f"fit, {', '.join(self.columns)}; give columns of the same kinds"
-            )
-        design = np.column_stack([found[name] for name in self.columns]).astype(np.float64)
-        for name, column in zip(self.columns, design.T, strict=True):
-            number_column(column, f"column {name!r} of the design of new data")
-        offset = np.zeros(len(design)) + sum(found[name] for name in asked.offsets)
-        return design, number_column(offset, "the offset of new data")
-
-    def _check_harmless(self, parsed: Any) -> None:
-        """Raise unless a formula from a file is made of known functions and columns alone."""
-        code = library("formulaic.parser.types", "for formulas").Factor.EvalMethod.PYTHON
-        variables = {*self.available, *_FUNCTIONS}
-        for factor in {factor for term in parsed for factor in term.factors}:
-            if factor.eval_method is code and not _is_harmless(factor.expr, variables):
-                raise ConfigurationError(
-                    f"the term {factor.expr!r} of the formula in this file is Python code of its "
-                    "own, and no code is ever run from a file; take up the run with its target, "
-                    "run = surrokit.resume(path, target), and call run.predict"
-                )
 
     def to_plain(self) -> dict[str, Any] | None:
         """Return it as plain data, or None if it needs functions of the user's."""
-        if self.context:
-            return None
+        names = ("formula", "available", "columns", "factors", "transforms", "offset")
         try:
-            return {
-                "formula": self.formula,
-                "available": list(self.available),
-                "columns": list(self.columns),
-                "factors": _to_plain(dict(self.factors)),
-                "transforms": _to_plain(dict(self.transforms)),
-                "offset": self.offset,
-            }
+            return None if self.context else {n: _to_plain(getattr(self, n)) for n in names}
         except _NotPlainError:
             return None
 
@@ -217,15 +202,15 @@ def read_predictor(plain: Mapping[str, Any] | None) -> RowPredictor | None:
     """
     if plain is None:
         return None
-    given, reader = dict(plain["reader"]), None
+    given: dict[str, Any] = {name: _from_plain(each) for name, each in plain["reader"].items()}
     if "formula" in given:
         given |= {name: tuple(given[name]) for name in ("available", "columns")}
-        given |= {name: _from_plain(given[name]) for name in ("factors", "transforms")}
-        reader = FormulaReader(**given, from_file=True)
     return RowPredictor(
         family=family_of(plain["family"], plain["settings"]),
         n_columns=int(plain["n_columns"]),
-        reader=ArrayReader(**given) if reader is None else reader,
+        reader=FormulaReader(**given, from_file=True)
+        if "formula" in given
+        else ArrayReader(**given),
         levels=tuple(plain["levels"]),
     )
 
@@ -249,7 +234,7 @@ def _to_plain(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [_to_plain(each) for each in value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {"pairs": [[_to_plain(key), _to_plain(each)] for key, each in value.items()]}
     raise _NotPlainError
 

@@ -9,14 +9,15 @@ map is q = A z.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from functools import partial
+from typing import Any, cast
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_positions, check_weights
+from surrokit.capabilities import BY_NAME
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
@@ -34,20 +35,17 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Wrapper
 from surrokit.potentials import (
     HESSIAN_FIELD,
-    METRIC_FIELD,
     Energy,
     MatrixField,
     Potential,
     energy_capabilities,
     with_curvature_derivatives,
     with_curvatures,
+    with_forward,
     with_gradient,
 )
 from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
-
-Check: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
-"""Checks what comes with each position."""
 
 
 def _derivatives(of: CoordinateMap, z: FloatArray) -> Derivatives | Scaling:
@@ -77,9 +75,8 @@ class LiftedEnergy:
         self, outputs: FloatArray, positions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return U (n,), its gradient in the outputs (n, m), and in z (n, dim)."""
-        value, by_outputs, by_positions = self.inner.value_and_gradients(
-            outputs, self.transform.to_bounded(positions)
-        )
+        q = self.transform.to_bounded(positions)
+        value, by_outputs, by_positions = self.inner.value_and_gradients(outputs, q)
         lifted = value - self.transform.log_jacobian(positions)
         return lifted, by_outputs, self.transform.pull_back(positions, by_positions)
 
@@ -88,34 +85,26 @@ class LiftedEnergy:
         inner, d = with_curvatures(self.inner), _derivatives(self.transform, positions)
         by_outputs, by_positions = inner.curvatures(outputs, self.transform.to_bounded(positions))
         form = d.pull_form(by_positions)
-        if isinstance(d, Scaling):
-            return by_outputs, form
-        return by_outputs, plus_diagonal(form, d.curvature())
+        return by_outputs, form if isinstance(d, Scaling) else plus_diagonal(form, d.curvature())
 
     def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
+        self, outputs: FloatArray, positions: FloatArray, of_outputs: FloatArray, of_z: FloatArray
     ) -> Pair:
         """Return gradients in outputs and z; see :class:`surrokit.potentials.CurvedEnergy`."""
         inner, d = with_curvature_derivatives(self.inner), _derivatives(self.transform, positions)
-        q, weights = self.transform.to_bounded(positions), by_positions_weights
-        by_outputs, inside = inner.curvature_gradients(
-            outputs, q, by_outputs_weights, d.push_form(weights)
-        )
+        q = self.transform.to_bounded(positions)
+        by_outputs, inside = inner.curvature_gradients(outputs, q, of_outputs, d.push_form(of_z))
         if isinstance(d, Scaling):
             return by_outputs, d.pull(inside)
-        third = cast(Transform, self.transform).third_derivatives(positions)
-        across = np.einsum("nkj,nkj,nj->nk", weights, inner.curvatures(outputs, q)[1], d.first)
-        return by_outputs, d.of_form(third, inside, across, np.einsum("nkk->nk", weights))
+        across = np.einsum("nkj,nkj,nj->nk", of_z, inner.curvatures(outputs, q)[1], d.first)
+        return by_outputs, d.of_form(inside, across, np.einsum("nkk->nk", of_z))
 
 
 class LiftedPotential(Wrapper, ShownTarget, ABC):
     """A potential of q as one of z, Jacobian included.
 
-    This is the chain rule; subclasses choose the map and what is passed on.
+    This is the chain rule, for all methods of :mod:`surrokit.capabilities`; subclasses choose the
+    map and what is passed on.
     """
 
     __slots__ = ()
@@ -137,135 +126,91 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
     @property
     def energy(self) -> Energy:
         """The inner potential's energy, of outputs and positions z."""
-        return LiftedEnergy(self._whole.energy, self.inner_map)
+        return LiftedEnergy(with_forward(self.inner).energy, self.inner_map)
 
     def outside(self, positions: FloatArray) -> FloatArray:
         """Return positions z for those of the inner potential."""
         return self.inner_map.to_unbounded(positions)
 
-    def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return starting positions z, shape (n, dim)."""
-        return self.outside(self._whole.initial(rng, n))
-
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U at positions z of shape (n, dim), shape (n,)."""
-        z, q = self._at(positions)
-        return self.inner.value(q) - self.inner_map.log_jacobian(z)
+        z = check_positions(positions, self.dim)
+        return self.inner.value(self.inner_map.to_bounded(z)) - self.inner_map.log_jacobian(z)
 
-    def value_and_gradient(self, positions: FloatArray) -> Pair:
-        """Return U, shape (n,), and its gradient in z, shape (n, dim)."""
-        z, q = self._at(positions)
-        value, gradient = self._whole.value_and_gradient(q)
-        return value - self.inner_map.log_jacobian(z), self.inner_map.pull_back(z, gradient)
+    def __getattr__(self, name: str) -> Any:
+        """Return another method that the capabilities promise."""
+        field, _, what = name.partition("_")
+        if name == "initial":
+            whole: Any = self.inner
+            return lambda rng, n: self.outside(whole.initial(rng, n))
+        if field in ("hessian", "metric") and what in _SECOND:
+            return partial(self._second, MatrixField(cast(Any, field)), what)
+        if name == "forward_hessian_product":
+            return self._of_outputs
+        if field not in ("hessian", "metric") and name in BY_NAME:
+            return partial(self._first, name)
+        raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient in z, shape (n, dim)."""
-        z, q = self._at(positions)
-        return self.inner_map.pull_back(z, self._whole.gradient(q))
+    def _first(self, name: str, positions: FloatArray) -> Any:
+        """Return values and outputs, and derivatives of first order."""
+        z, of = check_positions(positions, self.dim), self.inner_map
+        results = getattr(self.inner, name)(of.to_bounded(z))
+        both = list(results) if isinstance(results, tuple) else [results]
+        for i, kind in enumerate(BY_NAME[name].gives):
+            if kind == "":
+                both[i] = both[i] - of.log_jacobian(z)
+            elif kind == "q":
+                both[i] = of.pull_back(z, both[i])
+            elif kind == "mq":
+                both[i] = of.pull_outputs(z, both[i])
+        return tuple(both) if len(both) > 1 else both[0]
 
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs, shape (n, m)."""
-        outputs: FloatArray = self._whole.forward(self._at(positions)[1])
-        return outputs
-
-    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
-        """Return the outputs, shape (n, m), and their derivatives in z, shape (n, m, dim)."""
-        z, q = self._at(positions)
-        outputs, jacobian = self._whole.forward_and_jacobian(q)
-        return outputs, self.inner_map.pull_outputs(z, jacobian)
-
-    def forward_and_gradient(self, positions: FloatArray) -> Pair:
-        """Return the outputs, shape (n, m), and the gradient of U in z, shape (n, dim)."""
-        z, q = self._at(positions)
-        outputs, gradient = self._whole.forward_and_gradient(q)
-        return outputs, self.inner_map.pull_back(z, gradient)
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z, shape (n, dim)."""
-        z, q = self._at(positions)
-        w, d = check_weights(weights, z), _derivatives(self.inner_map, z)
-        product = d.pull(self._whole.forward_hessian_product(q, d.push(w)))
+    def _of_outputs(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z."""
+        z, whole = check_positions(positions, self.dim), cast(Any, self.inner)
+        w, d, q = check_weights(weights, z), _derivatives(self.inner_map, z), self._inside(z)
+        product = d.pull(whole.forward_hessian_product(q, d.push(w)))
         if isinstance(d, Scaling):
             return product
-        along = np.einsum("nmk,nmk->nk", w, self._whole.forward_and_jacobian(q)[1])
+        along = np.einsum("nmk,nmk->nk", w, whole.forward_and_jacobian(q)[1])
         return np.asarray(product + d.second * along)
 
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives in z, shape (n, dim, dim)."""
-        return self._matrix(HESSIAN_FIELD, positions)
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return G u, G the Hessian in z, shape (n, dim)."""
-        z, q = self._at(positions)
-        u, d = check_vectors(vectors, z), _derivatives(self.inner_map, z)
-        product = d.pull(HESSIAN_FIELD.product(self.inner, q, d.push(u)))
-        return product if isinstance(d, Scaling) else product + u * self._bend(HESSIAN_FIELD, d, q)
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the Hessian in z, shape (n, dim)."""
-        return self._form(HESSIAN_FIELD, positions, matrices, check_matrices)
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the Hessian in z, shape (n, dim)."""
-        return self._form(HESSIAN_FIELD, positions, vectors, check_vectors)
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the metric in z, (n, dim, dim), with the Jacobian's curvature: not negative."""
-        return self._matrix(METRIC_FIELD, positions)
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, G the metric in z, shape (n, dim)."""
-        return self._form(METRIC_FIELD, positions, matrices, check_matrices)
-
-    def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, G the metric in z, shape (n, dim)."""
-        return self._form(METRIC_FIELD, positions, vectors, check_vectors)
-
-    @property
-    def _whole(self) -> Any:
-        """The inner potential, with whatever its capabilities promise."""
-        return self.inner
-
-    def _at(self, positions: FloatArray) -> Pair:
-        z = check_positions(positions, self.dim)
-        return z, self.inner_map.to_bounded(z)
-
-    def _bend(self, field: MatrixField, d: Derivatives, q: FloatArray) -> FloatArray:
-        """Return what the curvature of the map adds to a matrix."""
-        if field == METRIC_FIELD:
-            return d.curvature()
-        return d.curvature(with_gradient(self.inner).value_and_gradient(q)[1])
-
-    def _matrix(self, field: MatrixField, positions: FloatArray) -> FloatArray:
-        z, q = self._at(positions)
-        d = _derivatives(self.inner_map, z)
-        form = d.pull_form(field.matrix(self.inner, q))
-        return form if isinstance(d, Scaling) else plus_diagonal(form, self._bend(field, d, q))
-
-    def _form(
-        self, field: MatrixField, positions: FloatArray, given: FloatArray, check: Check
+    def _second(
+        self, field: MatrixField, what: str, positions: FloatArray, *given: FloatArray
     ) -> FloatArray:
-        """Return tr(A d_k G), with A from matrices, or u u^T from vectors."""
-        z, q = self._at(positions)
-        d, factors = _derivatives(self.inner_map, z), check(given, z)
-        of_vectors = factors.ndim == 2
-        pushed = d.push(factors) if of_vectors else d.push_form(factors)
-        gradient_of = field.form_gradient if of_vectors else field.trace_gradient
-        inside = gradient_of(self.inner, q, pushed)
+        """Return G in z, its product with vectors, or tr(A d_k G) with A of matrices or u u^T."""
+        z = check_positions(positions, self.dim)
+        d, q, inner = _derivatives(self.inner_map, z), self._inside(z), self.inner
+        method = BY_NAME["_".join([field.name, what] if what else [field.name])]
+        factors = method.check_factors(given[0], z) if given else None
+        gradient = None
+        if isinstance(d, Derivatives) and field == HESSIAN_FIELD:  # whose chain rule has it
+            gradient = with_gradient(inner).value_and_gradient(q)[1]
+        if factors is None:
+            form = d.pull_form(field.matrix(inner, q))
+            return form if isinstance(d, Scaling) else plus_diagonal(form, d.curvature(gradient))
+        pushed = d.push(factors) if factors.ndim == 2 else d.push_form(factors)
+        if what == "product":
+            product = d.pull(field.product(inner, q, pushed))
+            return product if isinstance(d, Scaling) else product + factors * d.curvature(gradient)
+        inside = getattr(field, what)(inner, q, pushed)
         if isinstance(d, Scaling):
             return d.pull(inside)
-        matrix = field.matrix(self.inner, q)
-        if of_vectors:
+        matrix = field.matrix(inner, q)
+        if factors.ndim == 2:
             across, diagonal = factors * products(matrix, pushed), np.square(factors)
         else:
             across = np.einsum("nkj,nkj,nj->nk", factors, matrix, d.first)
             diagonal = np.einsum("nkk->nk", factors)
-        gradient = None
-        if field == HESSIAN_FIELD:  # whose chain rule has the derivative of the inner gradient
-            gradient = with_gradient(self.inner).value_and_gradient(q)[1]
+        if gradient is not None:
             inside = inside + products(matrix, diagonal * d.second)
-        third = cast(Transform, self.inner_map).third_derivatives(z)
-        return d.of_form(third, inside, across, diagonal, gradient)
+        return d.of_form(inside, across, diagonal, gradient)
+
+    def _inside(self, z: FloatArray) -> FloatArray:
+        return self.inner_map.to_bounded(z)
+
+
+_SECOND = ("", "product", "trace_gradient", "form_gradient")
 
 
 @attrs.frozen(eq=False)

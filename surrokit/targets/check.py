@@ -11,28 +11,37 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import numbers
+from surrokit.capabilities import FORWARD
 from surrokit.errors import GradientWarning, ShapeError
 from surrokit.interfaces import ChainState
+from surrokit.model.model import Wrapper, model_of
 from surrokit.potentials import Potential, with_gradient
-from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
-from surrokit.targets.precision import is_single, single_precision_of
+from surrokit.targets.bounds import LiftedPotential, labels_on_line, parameters_of, transform_of
+from surrokit.targets.functions import Functions
 from surrokit.types import FloatArray
 
 _STEP = 1e-5  # near the cube root of double precision, best for central differences
+
+
+_HINT = (
+    "the target seems to compute in single precision (float32), which is too coarse for "
+    "differences; compute in double precision (with JAX by jax.config.update("
+    "'jax_enable_x64', True) before anything else) and check again"
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class GradientCheck:
     """The result of :func:`check_gradient`: the given gradient, and central differences.
 
-    Both have shape (dim,), in the sampling coordinates. ``single`` names the target's functions
-    that seem to compute in single precision.
+    Both have shape (dim,), in the sampling coordinates. ``single`` says whether they disagree and
+    the target seems to compute in single precision.
     """
 
     labels: list[str]
     given: FloatArray
     differences: FloatArray
-    single: frozenset[str] = frozenset()
+    single: bool = False
 
     @property
     def wrong(self) -> list[str]:
@@ -53,24 +62,22 @@ class GradientCheck:
         for label, given, difference in zip(self.labels, self.given, self.differences, strict=True):
             flag = "  <- disagrees" if label in wrong else ""
             rows.append(f"{label:>12} {given:14.6g} {difference:14.6g}{flag}")
-        if wrong and self.single:
-            rows.append(_about_precision(self.single))
-        return "\n".join(rows)
+        return "\n".join([*rows, _HINT] if self.single else rows)
 
 
-def _about_precision(single: frozenset[str]) -> str:
-    """Return why a right gradient may look wrong, and how to go on."""
-    functions = " and ".join(sorted(single, reverse=True))
-    return (
-        f"{functions} seem to be in single precision (float32), which is too coarse for "
-        "differences; compute in double precision (with JAX by jax.config.update("
-        "'jax_enable_x64', True) before anything else) and check again"
-    )
-
-
-def _single(target: Potential, values: FloatArray) -> frozenset[str]:
-    own = frozenset({"value"}) if is_single(values) and values.any() else frozenset()
-    return single_precision_of(target) or own
+def _is_single(target: Potential, z: FloatArray) -> bool:
+    """Return whether single precision holds all that a target's model gives at rows z (n, dim)."""
+    target = getattr(target, "target", target)  # of a run
+    while isinstance(target, Wrapper):
+        z = target.inner_map.to_bounded(z) if isinstance(target, LiftedPotential) else z
+        target = target.inner
+    model = model_of(target)
+    joint = isinstance(model.source, Functions) and model.source.function is None
+    what = "value_and_gradient" if joint else "value"
+    values = model.evaluate("forward" if FORWARD in target.capabilities else what, z)[0]
+    known = values[np.isfinite(values) & (values != 0.0)]
+    with np.errstate(over="ignore"):
+        return bool(known.size and (known.astype(np.float32) == known).all())
 
 
 def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any]) -> GradientCheck:
@@ -103,14 +110,11 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
     z = transform_of(target).to_unbounded(user[None])
     gradient = with_gradient(target).value_and_gradient(z)[1][0]
     steps = np.diag(_STEP * np.maximum(1.0, np.abs(z[0])))
-    values = target.value(np.concatenate([z + steps, z - steps]))
+    places = np.concatenate([z + steps, z - steps])
+    values = target.value(places)
     differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
-    return GradientCheck(
-        labels=labels_on_line(target),
-        given=gradient,
-        differences=differences,
-        single=_single(target, values),
-    )
+    found = GradientCheck(labels=labels_on_line(target), given=gradient, differences=differences)
+    return found if found.ok else attrs.evolve(found, single=_is_single(target, places))
 
 
 def check_start(target: Potential, chains: ChainState) -> None:
@@ -128,14 +132,14 @@ def check_start(target: Potential, chains: ChainState) -> None:
         return
     direction = gradient / length
     step = 10.0 * _STEP * max(1.0, float(np.abs(position).max()))
-    values = target.value(np.stack([position + step * direction, position - step * direction]))
+    places = np.stack([position + step * direction, position - step * direction])
+    values = target.value(places)
     slope = float(values[0] - values[1]) / (2.0 * step)
     # this leaves room for curvature and for noise in the value, and still catches a
     # sign, a factor of two, a missing term or a wrong order of parameters
     rounding = 4.0 * np.finfo(float).eps * max(float(np.abs(values).max()), 1.0) / step
     if np.isfinite(slope) and abs(slope - length) > 0.3 * length + rounding:
-        single = _single(target, values)
-        hint = f". But {_about_precision(single)}" if single else ""
+        hint = f". But {_HINT}" if _is_single(target, places) else ""
         warnings.warn(
             f"the gradient does not agree with the value: along it the target's slope is "
             f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, acceptance suffers; "

@@ -196,8 +196,7 @@ class Differences(PassingWrapper, ShownTarget):
             steps = np.minimum(steps_by(self.curvatures, q), LONGEST * usual)
         ahead = steps[:, None, :] * np.eye(self.dim)
         moves = [np.zeros((len(q), 1, self.dim)), ahead]
-        if not self.to_one_side:
-            moves.append(-ahead)
+        moves += [] if self.to_one_side else [-ahead]
         rows = q[:, None, :] + np.concatenate(moves, axis=1)
         values = self._values(rows)
         if not self.to_one_side:
@@ -207,7 +206,10 @@ class Differences(PassingWrapper, ShownTarget):
         if len(which):  # there, a step to the other side
             rows[which, 1 + along] = 2.0 * rows[which, 0] - rows[which, 1 + along]
             values[which, 1 + along] = self._values(rows[which, 1 + along][:, None, :])[:, 0]
-        return values[:, 0], _slopes_to_one_side(rows, values, self.curvatures)
+        slopes = _slopes(rows, values)
+        if self.curvatures is not None:
+            slopes -= 0.5 * (np.einsum("nii->ni", rows[:, 1:]) - rows[:, 0]) * self.curvatures
+        return values[:, 0], slopes
 
     def _values(self, rows: FloatArray) -> FloatArray:
         """Return U (n, k) at ``rows (n, k, dim)``."""
@@ -234,29 +236,24 @@ def steps_by(
     return np.asarray(np.clip(steps, 1e-3 * usual, 1e4 * usual))
 
 
-def _slopes_to_one_side(
-    rows: FloatArray, values: FloatArray, curvatures: FloatArray | None
-) -> FloatArray:
-    """Return differences (n, dim) of ``values (n, dim + 1)``, NaN where one is not finite."""
-    steps = np.einsum("nii->ni", rows[:, 1:]) - rows[:, 0]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slopes = (values[:, 1:] - values[:, :1]) / steps
-    if curvatures is not None:
-        slopes -= 0.5 * steps * curvatures
-    return np.where(np.isfinite(slopes), slopes, np.nan)
-
-
 def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
-    """Return differences (n, dim) of ``values (n, 2 dim + 1)`` between what is finite."""
-    dim = rows.shape[2]
-    # as numbers round
-    at, ahead, behind = rows[:, 0], rows[:, 1 : dim + 1], rows[:, dim + 1 :]
-    ahead, behind = np.einsum("nii->ni", ahead), np.einsum("nii->ni", behind)
-    value, up, down = values[:, :1], values[:, 1 : dim + 1], values[:, dim + 1 :]
-    has_up, has_down = np.isfinite(up), np.isfinite(down)
+    """Return differences (n, dim) of values (n, k) at a position and k - 1 neighbours.
+
+    They are between what is finite: neighbours ahead, and those behind, or the position itself.
+    """
+    at, value, dim = rows[:, 0], values[:, :1], rows.shape[2]
+    ends, heights = [], []
+    for first in (1, 1 + dim):
+        known = values[:, first : first + dim]
+        if not known.size:  # differences to one side
+            ends.append(at)
+            heights.append(value)
+            continue
+        places = np.einsum("nii->ni", rows[:, first : first + dim])  # as numbers round
+        ends.append(np.where(np.isfinite(known), places, at))
+        heights.append(np.where(np.isfinite(known), known, value))
     with np.errstate(invalid="ignore", divide="ignore"):
-        rise = np.where(has_up, up, value) - np.where(has_down, down, value)
-        return np.asarray(rise / (np.where(has_up, ahead, at) - np.where(has_down, behind, at)))
+        return np.asarray((heights[0] - heights[1]) / (ends[0] - ends[1]))
 
 
 def with_slopes(rows: Evaluations) -> Evaluations:
@@ -274,10 +271,7 @@ def with_slopes(rows: Evaluations) -> Evaluations:
         longest = 2.0 * LONGEST * STEP * (1.0 + np.abs(blocks[:, 0]))
         one_by_one = moves.sum(axis=3) - along <= 1e-3 * along
         if one_by_one.all() and (along > 0.0).all() and (along <= longest[:, None]).all():
-            central = k > dim + 1
-            slopes = (
-                _slopes(blocks, values) if central else _slopes_to_one_side(blocks, values, None)
-            )
+            slopes = _slopes(blocks, values)
             return Evaluations(positions=blocks[:, 0], values=values[:, 0], gradients=slopes)
     return rows
 

@@ -1,26 +1,182 @@
-"""Energies of data with errors of several families, whose scales may be parameters."""
+"""Data about the outputs of a forward map: families of errors, and their energies.
+
+The location of data is mu(f) of the outputs f, and r = (mu - y) / s in units of the scale s:
+
+    gaussian   r^2 / 2 + log(s sqrt(2 pi))                               mu = f
+    student    (nu + 1) / 2 log(1 + r^2 / nu) + log s + a constant       mu = f
+    lognormal  as gaussian, with log y in place of y, and log y added    mu = log f
+    poisson    mu - y log mu + log y!, without a scale                   mu = f or exp f
+
+The Fisher information of location and scale is a / s^2 and b / s^2, with a = 1 and b = 2. Student's
+t has a = (nu + 1) / (nu + 3) and b = 2 nu / (nu + 3) (Lange, Little and Taylor 1989,
+doi:10.2307/2290063), and counts have 1 / mu.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
-from surrokit.coordinates.priors import Priors
+from surrokit import capabilities as can
+from surrokit.arguments import is_number
 from surrokit.coordinates.transforms import plus_diagonal
-from surrokit.targets.families import NORMAL, ErrorFamily, read_family
-from surrokit.targets.gaussian import (
-    DataEnergy,
-    GaussianEnergy,
-    Prior,
-    metric_of,
-    metric_trace_of,
-    metrics_of,
-    unnormalized_prior,
-)
-from surrokit.types import Capabilities, FloatArray, IntArray, Pair
+from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.predictive.families import read_name, suggest
+from surrokit.targets.gaussian import Prior, Priors, as_parts, frozen_numbers
+from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray, Pair
+
+Three: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+
+FamilyName: TypeAlias = Literal["gaussian", "normal", "student", "cauchy", "lognormal", "poisson"]
+"""Names of families of errors."""
+
+Link: TypeAlias = Literal["identity", "log"]
+"""Whether outputs are means, or logarithms of means."""
+
+
+@attrs.frozen
+class ErrorFamily:
+    """A family of errors; see above.
+
+    Outputs and scales have shape (n, m), data (m,); so have results (n, m). Callers ignore
+    overflows, and divisions by zero. ``degrees`` are of Student's t, ``link`` of counts.
+    """
+
+    name: str
+    degrees: float | None = None
+    link: Link | None = None
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether errors have a scale; derivatives in it are zero otherwise."""
+        return self.name != "poisson"
+
+    def check_data(self, data: FloatArray) -> None:
+        """Raise ConfigurationError where data cannot be such."""
+        if self.name == "lognormal":
+            wrong, must = ~(data > 0.0), "be positive"
+            hint = "leave such data out, or take the family 'gaussian'"
+        elif self.name == "poisson":
+            wrong, must = (data < 0.0) | (data != np.round(data)), "be counts 0, 1, 2, ..."
+            hint = "give counts before any scaling, or take another family"
+        else:
+            return
+        if wrong.any():
+            place = int(np.flatnonzero(wrong)[0])
+            raise ConfigurationError(
+                f"data of the family {self.name!r} must {must}, got {data[place]:g} at [{place}]; "
+                f"{hint}"
+            )
+
+    def on_scale(self, data: FloatArray) -> FloatArray:
+        """Return data in the units of the scale."""
+        return np.log(data) if self.name == "lognormal" else data
+
+    def value_and_slopes(self, outputs: FloatArray, data: FloatArray, scale: FloatArray) -> Three:
+        """Return -log p, and its derivatives in outputs and scales.
+
+        -log p is ``inf`` and the derivatives are NaN where that is no density; all are NaN where
+        outputs are.
+        """
+        mu, first, _ = self._location(outputs)
+        if self.name == "poisson":
+            from scipy.special import gammaln, xlogy  # late: importing stays fast
+
+            value = mu - xlogy(data, mu) + gammaln(data + 1.0)
+            slope, by_scale = 1.0 - np.where(data > 0.0, data / mu, 0.0), np.zeros_like(outputs)
+            outside: BoolArray = (mu < 0.0) | (mu == np.inf)  # of which no difference is known
+        else:
+            r = (mu - self.on_scale(data)) / scale
+            term, slope = self._unit(r)
+            value = term + np.log(scale)
+            slope, by_scale = slope / scale, (1.0 - r * slope) / scale
+            outside = ~((scale > 0.0) & (scale < np.inf))
+            if self.name == "lognormal":
+                value, outside = value + np.log(data), outside | (outputs <= 0.0)
+        if outside.any():
+            value = np.where(outside, np.inf, value)
+            slope, by_scale = (np.where(outside, np.nan, each) for each in (slope, by_scale))
+        return value, slope * first, by_scale
+
+    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[Pair, Three]:
+        """Return the Fisher information of outputs and of scales, and derivatives of both.
+
+        These are those of the former in outputs and in scales, and of the latter in scales.
+        """
+        mu, first, second = self._location(outputs)
+        nothing = np.zeros_like(outputs)
+        if self.name == "poisson":
+            known, bend = np.where(mu > 0.0, 1.0 / mu, np.nan), -1.0 / np.square(mu)
+            by_outputs = first * (bend * np.square(first) + 2.0 * known * second)
+            return (known * np.square(first), nothing), (by_outputs, nothing, nothing)
+        nu = self.degrees
+        a, b = (1.0, 2.0) if nu is None else ((nu + 1.0) / (nu + 3.0), 2.0 * nu / (nu + 3.0))
+        square = np.square(first) + nothing
+        both = a * square / np.square(scale), b / np.square(scale) + nothing
+        by_outputs = 2.0 * a * first * second / np.square(scale) + nothing
+        return both, (by_outputs, -2.0 * both[0] / scale, -2.0 * both[1] / scale)
+
+    def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return data for these outputs."""
+        mu = self._location(outputs)[0]
+        if self.name == "poisson":
+            return np.asarray(rng.poisson(mu), dtype=np.float64)
+        if self.degrees is not None:
+            return np.asarray(mu + scale * rng.standard_t(self.degrees, size=mu.shape))
+        drawn = rng.normal(mu, scale)
+        return np.exp(drawn) if self.name == "lognormal" else np.asarray(drawn)
+
+    def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Return mu and its two derivatives in outputs; NaN where there is none."""
+        if self.name == "lognormal":
+            inside = np.where(outputs <= 0.0, np.nan, outputs)
+            return np.log(inside), 1.0 / inside, -1.0 / np.square(inside)
+        if self.link == "log":
+            mean = np.exp(np.maximum(outputs, -700.0))  # whose logarithm is finite
+            return mean, mean, mean
+        return outputs, 1.0, 0.0
+
+    def _unit(self, r: FloatArray) -> Pair:
+        """Return -log p of errors with scale 1, and its derivative."""
+        nu = self.degrees
+        if nu is None:
+            return 0.5 * np.square(r) + 0.5 * math.log(2.0 * math.pi), r
+        beta = math.lgamma(0.5 * nu) - math.lgamma(0.5 * (nu + 1.0))
+        constant = beta + 0.5 * math.log(math.pi * nu)
+        value = 0.5 * (nu + 1.0) * np.log1p(np.square(r) / nu) + constant
+        return value, (nu + 1.0) * r / (nu + np.square(r))
+
+
+NORMAL = ErrorFamily("gaussian")
+"""Normal errors, whose standard deviation is the scale."""
+
+
+def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
+    """Return a family of errors by its name, with the settings that :func:`observed` takes."""
+    family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
+    degrees, names = settings.get("degrees"), ("gaussian", "student", "lognormal", "poisson")
+    if family not in names:
+        near = suggest(given, names) or "; for another, write an energy"
+        raise ConfigurationError(
+            f"family of errors must be one of {', '.join(names)}, got {given!r}{near}"
+        )
+    for what, value, owner in (("degrees are", degrees, "student"), ("link is", link, "poisson")):
+        if value is not None and family != owner:
+            raise ConfigurationError(f"{what} of the family {owner!r}, not of {family!r}")
+    if family == "student":
+        nu = 4.0 if degrees is None else degrees
+        if not is_number(nu) or not 0.0 < nu < np.inf:
+            raise ConfigurationError(f"degrees must be a positive, finite number, got {degrees!r}")
+        return ErrorFamily("student", degrees=float(nu))
+    if link not in (None, "identity", "log"):
+        raise ConfigurationError(f"link must be 'identity' or 'log', got {link!r}")
+    return ErrorFamily(family, link=(link or "identity") if family == "poisson" else None)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -37,73 +193,80 @@ class Block:
     columns: IntArray | None = None
 
     def scales(self, positions: FloatArray) -> FloatArray:
-        """Return each datum's scale, shape (n, m)."""
+        """Return each datum's scale, shape (n, m) or (1, m)."""
         if self.columns is None:
-            return np.broadcast_to(self.factors, (len(positions), len(self.factors)))
-        with np.errstate(all="ignore"):
-            return np.asarray(positions[:, self.columns] * self.factors)
+            return self.factors[None]
+        return np.asarray(positions[:, self.columns] * self.factors)
 
     def gather(self, by_scale: FloatArray, found: FloatArray, power: int = 1) -> None:
         """Add what belongs to each scale, shape (n, m), to its place in ``found (n, dim)``."""
         if self.columns is not None:
-            weighted = by_scale * self.factors**power
-            for column in np.unique(self.columns):
-                found[:, column] += weighted[:, self.columns == column].sum(axis=1)
+            np.add.at(found.T, self.columns, (by_scale * self.factors**power).T)
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ObservedEnergy(DataEnergy):
+class ObservedEnergy:
     """Minus the log likelihood of blocks of data, in the order of outputs, less the log prior.
 
     The curvatures are the Fisher information of outputs, and that of scales beside the prior's
-    metric.
+    metric. ``prior`` is None for a flat one.
     """
 
     blocks: tuple[Block, ...]
-    prior: Prior | None = None
+    prior: Priors = attrs.field(default=None, converter=as_parts)
 
     @property
-    def n_data(self) -> int:
-        """Count of the data."""
-        return sum(len(block.data) for block in self.blocks)
+    def data(self) -> FloatArray:
+        """The data of all blocks, shape (m,)."""
+        return np.concatenate([block.data for block in self.blocks])
 
     @property
     def observed_data(self) -> dict[str, FloatArray]:
-        """The data of all blocks, beside the outputs."""
-        return {"outputs": np.concatenate([block.data for block in self.blocks])}
+        """The data, beside the outputs."""
+        return {"outputs": self.data}
+
+    @property
+    def unnormalized(self) -> tuple[str, ...]:
+        """What of the prior may lack its constant."""
+        return self.prior.unnormalized
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """``curvatures`` and ``curvature-derivatives``, as far as the prior's metric has them."""
+        kinds = {can.METRIC: CURVATURES, can.METRIC_DERIVATIVE: CURVATURE_DERIVATIVES}
+        return frozenset(kinds[name] for name in self.prior.capabilities)
+
+    def check(self, n_outputs: int) -> None:
+        """Raise ShapeError unless there is one output for each datum."""
+        n_data = sum(len(block.data) for block in self.blocks)
+        if n_outputs != n_data:
+            raise ShapeError(
+                f"the forward map gives {n_outputs} outputs, but data holds {n_data}; they "
+                "must correspond"
+            )
 
     def draw_data(
         self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
     ) -> FloatArray:
         """Return data with their errors, shape (n, m), for outputs of that shape."""
-        found = np.empty_like(outputs)
-        for block, where, own, scales in self._each(outputs, positions):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found[:, where] = block.family.draw(rng, own, scales)
-        return found
+        parts = self._each(outputs, positions)
+        with np.errstate(all="ignore"):
+            drawn = [block.family.draw(rng, own, scales) for block, _, own, scales in parts]
+        return np.concatenate(drawn, axis=1)
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's."""
-        total = np.zeros(len(positions)) if self.prior is None else _value(self.prior, positions)
-        for block, _, own, scales in self._each(outputs, positions):
-            with np.errstate(all="ignore"):
-                total = total + block.family.value(own, block.data, scales).sum(axis=1)
-        return total
+        return self.value_and_gradients(outputs, positions)[0]
 
-    def value_and_gradients(
-        self, outputs: FloatArray, positions: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def value_and_gradients(self, outputs: FloatArray, positions: FloatArray) -> Three:
         """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
-        value, by_outputs = np.zeros(len(positions)), np.empty_like(outputs)
-        by_positions = np.zeros_like(positions)
-        if self.prior is not None:
-            value, slope = self.prior.value_and_gradient(positions)
-            by_positions = by_positions + slope  # a prior may go on using its own
+        value, by_positions = self.prior.value_and_gradient(positions)
+        by_outputs = np.empty_like(outputs)
         for block, where, own, scales in self._each(outputs, positions):
             with np.errstate(all="ignore"):
-                by_outputs[:, where], by_scales = block.family.slopes(own, block.data, scales)
-                value = value + block.family.value(own, block.data, scales).sum(axis=1)
-            block.gather(by_scales, by_positions)
+                found = block.family.value_and_slopes(own, block.data, scales)
+                value, by_outputs[:, where] = value + found[0].sum(axis=1), found[1]
+                block.gather(found[2], by_positions)
         return value, by_outputs, by_positions
 
     def curvatures(self, outputs: FloatArray, positions: FloatArray) -> Pair:
@@ -111,9 +274,9 @@ class ObservedEnergy(DataEnergy):
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own, scales in self._each(outputs, positions):
             with np.errstate(all="ignore"):
-                by_outputs[:, where], found = block.family.information(own, scales)
-            block.gather(found, of_scales, power=2)
-        return by_outputs, plus_diagonal(metric_of(self.prior, positions).copy(), of_scales)
+                (by_outputs[:, where], found), _ = block.family.information(own, scales)
+                block.gather(found, of_scales, power=2)
+        return by_outputs, plus_diagonal(self.prior.metric(positions), of_scales)
 
     def curvature_gradients(
         self,
@@ -123,18 +286,18 @@ class ObservedEnergy(DataEnergy):
         by_positions_weights: FloatArray,
     ) -> Pair:
         """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim)."""
-        by_outputs, by_positions = np.empty_like(outputs), np.zeros_like(positions)
+        by_outputs = np.empty_like(outputs)
+        by_positions = self.prior.metric_trace_gradient(positions, by_positions_weights)
         own_weights = np.einsum("nii->ni", by_positions_weights)
         for block, where, own, scales in self._each(outputs, positions):
-            with np.errstate(all="ignore"):
-                found = block.family.information_slopes(own, scales)
             weights = by_outputs_weights[:, where]
-            by_outputs[:, where] = weights * found[0]
-            block.gather(weights * found[1], by_positions)
-            if block.columns is not None:
-                block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
-        of_prior = metric_trace_of(self.prior, positions, by_positions_weights)
-        return by_outputs, by_positions + of_prior
+            with np.errstate(all="ignore"):
+                _, found = block.family.information(own, scales)
+                by_outputs[:, where] = weights * found[0]
+                block.gather(weights * found[1], by_positions)
+                if block.columns is not None:
+                    block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
+        return by_outputs, by_positions
 
     def _each(
         self, outputs: FloatArray, positions: FloatArray
@@ -148,64 +311,13 @@ class ObservedEnergy(DataEnergy):
             first = where.stop
 
 
-@attrs.frozen(eq=False)
-class WithScales:
-    """A prior of the first ``count`` numbers of a position, and one of the scales after them.
-
-    ``prior`` is None for a flat one. The Fisher information of scales is their metric, so their own
-    prior has none.
-    """
-
-    prior: Prior | None
-    count: int
-    scales: Prior
-
-    @property
-    def unnormalized(self) -> tuple[str, ...]:
-        """What of either prior may lack its constant."""
-        both = unnormalized_prior(self.prior) + unnormalized_prior(self.scales)
-        return tuple(dict.fromkeys(both))
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the prior of the first ones offers."""
-        return metrics_of(self.prior)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return -log prior, shape (n,)."""
-        found = _value(self.scales, positions)
-        if self.prior is None:
-            return found
-        return found + _value(self.prior, positions[:, : self.count])
-
-    def value_and_gradient(self, positions: FloatArray) -> Pair:
-        """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-        value, gradient = self.scales.value_and_gradient(positions)
-        if self.prior is None:
-            return value, gradient
-        first, slope = self.prior.value_and_gradient(positions[:, : self.count])
-        gradient[:, : self.count] += slope
-        return value + first, gradient
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the metric of the first ones, and zeros: shape (n, dim, dim)."""
-        found = metric_of(None, positions)
-        found[:, : self.count, : self.count] = metric_of(self.prior, positions[:, : self.count])
-        return found
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, dim), for A in ``matrices (n, dim, dim)``."""
-        found, first = np.zeros_like(positions), slice(self.count)
-        own = metric_trace_of(self.prior, positions[:, first], matrices[:, first, first])
-        found[:, first] = own
-        return found
-
-
-def _value(prior: Prior, positions: FloatArray) -> FloatArray:
-    """Return -log prior, shape (n,), without its gradient where that saves something."""
-    if isinstance(prior, Priors | WithScales):
-        return prior.value(positions)
-    return prior.value_and_gradient(positions)[0]
+def gaussian_energy(
+    data: npt.ArrayLike, noise_sd: npt.ArrayLike, prior: Prior | None = None
+) -> ObservedEnergy:
+    """Return the energy of data (m,) with normal errors of known standard deviations."""
+    array = frozen_numbers("data", data)
+    factors = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
+    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, factors=factors),), prior=prior)
 
 
 KIND = "errors"
@@ -214,10 +326,6 @@ KIND = "errors"
 
 def write_errors(energy: Any) -> dict[str, Any] | None:
     """Return data and their errors as plain data, without prior; None for an energy of a user's."""
-    if isinstance(energy, GaussianEnergy):
-        factors = np.broadcast_to(energy.noise_sd, energy.data.shape)
-        block = Block(data=energy.data, family=NORMAL, factors=factors)
-        energy = ObservedEnergy(blocks=(block,))
     if not isinstance(energy, ObservedEnergy):
         return None
     plain = [
@@ -243,11 +351,10 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
     for each in plain["blocks"]:
         data, factors = (np.array(each[name], dtype=np.float64) for name in ("data", "factors"))
         columns = None if each["columns"] is None else np.array(each["columns"], dtype=np.int64)
-        if data.ndim != 1 or factors.shape != data.shape:
+        shapes = {data.shape, factors.shape, data.shape if columns is None else columns.shape}
+        if data.ndim != 1 or len(shapes) > 1:
             raise ValueError("data and their errors do not fit one another")
-        if columns is not None and (
-            columns.shape != data.shape or (columns < 0).any() or (columns >= dim).any()
-        ):
+        if columns is not None and ((columns < 0) | (columns >= dim)).any():
             raise ValueError("errors are of parameters that there are not")
         family = read_family(each["family"], each["degrees"], each["link"])
         blocks.append(Block(data=data, family=family, factors=factors, columns=columns))

@@ -17,7 +17,6 @@ from surrokit.arguments import (
     check_positions,
     check_vectors,
     check_weights,
-    unmasked,
 )
 from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
@@ -25,39 +24,39 @@ from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
-from surrokit.potentials import Energy, Potential, offers_curvature_derivatives, offers_curvatures
+from surrokit.potentials import (
+    CURVATURE_DERIVATIVES,
+    CURVATURES,
+    Energy,
+    Potential,
+    energy_capabilities,
+)
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
-from surrokit.targets.differences import (
-    KnownDerivatives,
-    gauss_newton_form_gradient,
-    gauss_newton_trace_gradient,
-)
+from surrokit.targets.differences import KnownDerivatives, gauss_newton_trace_gradient
+from surrokit.targets.energies import ObservedEnergy
 from surrokit.targets.functions import (
     DeclaredPotential,
     Function,
     PotentialOfOutputs,
     UserFunctions,
     declare_parameters,
+    real_numbers,
 )
-from surrokit.targets.gaussian import DataEnergy, Prior
+from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, ForwardModel, Scale
-from surrokit.targets.precision import Precision
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 Adjoint: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 """From positions (dim,) or (n, dim) and weights (m,) or (n, m) to an array of the former shape."""
 
-Map: TypeAlias = Function | Mapping[str, Function]
-"""A function of positions, or one for each data set."""
-
 
 def forward_potential(
-    forward: Map,
-    jacobian: Map | None = None,
-    hessian: Map | None = None,
+    forward: Function,
+    jacobian: Function | None = None,
+    hessian: Function | None = None,
     *,
-    vjp: Adjoint | Mapping[str, Adjoint] | None = None,
+    vjp: Adjoint | None = None,
     data: Data | None = None,
     noise_sd: Scale | None = None,
     prior: Prior | None = None,
@@ -72,8 +71,8 @@ def forward_potential(
     Parameters
     ----------
     forward
-        The map from one position (dim,) to outputs (m,). Where there are several data sets by name,
-        it may be a dictionary with a map for each, and so may its derivatives.
+        The map from one position (dim,) to outputs (m,), those of several data sets one after
+        another.
     jacobian
         Its derivatives, shape (m, dim), if there are any.
     hessian
@@ -117,8 +116,7 @@ def forward_potential(
     ShapeError
         If ``data`` or ``noise_sd`` are not numbers, or do not fit each other.
     """
-    maps = {"forward": forward, "jacobian": jacobian, "hessian": hessian, "vjp": vjp}
-    check_functions(**{k: each for k, each in maps.items() if not isinstance(each, Mapping)})
+    check_functions(forward=forward, jacobian=jacobian, hessian=hessian, vjp=vjp)
     check_flag("batched", batched)
     if hessian is not None and jacobian is None:
         raise ConfigurationError(
@@ -128,7 +126,10 @@ def forward_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     joined = Maps(
-        **{what: _join_maps(what, each, model.of_map, model.sizes) for what, each in maps.items()},
+        forward=called("forward", forward, model.of_map),
+        jacobian=called("jacobian", jacobian, model.of_map),
+        hessian=hessian,
+        vjp=vjp,
         dim=model.parameters.dim,
         columns=model.columns,
         energy=model.energy,
@@ -138,78 +139,13 @@ def forward_potential(
     return with_bounds(MappedPotential.of(model.parameters, joined, place), model.parameters)
 
 
-def _join_maps(
-    what: str, given: Any, parameters: Parameters, sizes: Mapping[str, int] | None
-) -> Any:
-    """Return a map or its derivatives as one function, whether it is one or one for each data set.
-
-    ``sizes`` counts the data of each set, None where they have no names.
-    """
-    by_name = what in ("forward", "jacobian")
-    if not isinstance(given, Mapping):
-        return called(what, given, parameters) if by_name else given
-    if sizes is None:
-        raise ConfigurationError(
-            f"{what} holds functions by name, but data has no names; give data={{name: "
-            "surrokit.observed(...)} by the same names"
-        )
-    check_functions(**{f"{what} of {name!r}": function for name, function in given.items()})
-    missing = [name for name, function in given.items() if function is None]
-    if missing or set(given) != set(sizes):
-        came = "None" if missing else ", ".join(map(str, given)) or "none"
-        raise ConfigurationError(
-            f"{what} must hold one function for each of the data {', '.join(sizes)}, got {came}; "
-            f"leave {what} out unless all maps have it"
-        )
-    functions = [
-        called(f"{what} of {name!r}", given[name], parameters) if by_name else given[name]
-        for name in sizes
-    ]
-    return JoinedMaps(what, dict(zip(sizes, functions, strict=True)), tuple(sizes.values()))
-
-
-@attrs.frozen(eq=False)
-class JoinedMaps:
-    """Maps by name, or their derivatives of one order, or their adjoints, one after another.
-
-    ``what`` says which; ``counts`` are the outputs of each map.
-    """
-
-    what: str
-    functions: Mapping[str, Callable[..., Any]]
-    counts: tuple[int, ...]
-
-    def __call__(self, q: FloatArray, *weights: FloatArray) -> Any:
-        """Return all outputs or their derivatives, joined along the axis of the outputs.
-
-        Of adjoints, return the gradients of the outputs' weighted sum, of the shape of ``q``.
-        """
-        if self.what == "vjp":
-            parts = np.split(weights[0], np.cumsum(self.counts)[:-1], axis=-1)
-            pairs = zip(self.functions.values(), parts, strict=True)
-            return sum(np.array(unmasked(each(q.copy(), part.copy()))) for each, part in pairs)
-        rows, axes = q.ndim - 1, {"forward": 0, "jacobian": 1, "hessian": 2}[self.what]
-        parts = []
-        for (name, function), count in zip(self.functions.items(), self.counts, strict=True):
-            part = np.array(unmasked(function(q.copy())))
-            if part.ndim == rows + axes:  # a map with one output may leave that axis
-                part = np.expand_dims(part, rows)
-            if part.ndim <= rows or part.shape[rows] != count:
-                raise ShapeError(
-                    f"{self.what} of {name!r} must give {count} outputs, one for each datum, got "
-                    f"shape {part.shape} for positions of shape {q.shape}"
-                )
-            parts.append(part)
-        return np.concatenate(parts, axis=rows)
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Maps(UserFunctions):
     """A user's forward map and its derivatives.
 
     They take the numbers at ``columns (k,)`` of a position, None for all. ``both`` is the map with
     its Jacobian at one position, where one call gives both. The energy gives the adjoint its
-    weights. ``precision`` and ``give_up`` are as for :class:`surrokit.targets.functions.Functions`.
+    weights. ``give_up`` is as for :class:`surrokit.targets.functions.Functions`.
     """
 
     dim: int
@@ -221,7 +157,6 @@ class Maps(UserFunctions):
     energy: Energy
     batched: bool
     both: Callable[[FloatArray], tuple[Any, Any]] | None = None
-    precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
     def at(self, what: str, q: FloatArray) -> Results:
@@ -229,14 +164,14 @@ class Maps(UserFunctions):
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         if what == "forward_hessian":
-            return (self._read_hessian(q),)
+            return (self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q),)
         slopes = None
         if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
             given, slopes = self.both(self._taken(q))
         else:
             given = self.forward(self._taken(q))
         outputs = self._read("forward", given, q)
-        if isinstance(self.energy, DataEnergy):
+        if isinstance(self.energy, ObservedEnergy):
             self.energy.check(outputs.shape[-1])
         if what == "forward":
             return (outputs,)
@@ -244,8 +179,8 @@ class Maps(UserFunctions):
             return outputs, self._gradient(q, outputs)
         if slopes is None:
             slopes = cast(Function, self.jacobian)(self._taken(q))
-        first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1], axes=1)
-        return first if what == "forward_and_jacobian" else (*first, self._read_hessian(q))
+        first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1])
+        return first if what == "forward_and_jacobian" else (*first, *self.at("forward_hessian", q))
 
     def _gradient(self, q: FloatArray, outputs: FloatArray) -> FloatArray:
         _, by_outputs, by_positions = self.energy.value_and_gradients(
@@ -255,65 +190,35 @@ class Maps(UserFunctions):
         if q.ndim == 1 and not np.isfinite(weights).all():
             return np.full_like(q, np.nan)  # the map has failed here, and a solver might choke
         taken = self._taken(q)
-        pulled = self.precision.double("vjp", cast(Adjoint, self.vjp)(taken, weights))
+        pulled = real_numbers("vjp", cast(Adjoint, self.vjp)(taken, weights))
         if pulled.shape != taken.shape:
             hint = f", for weights of shape {weights.shape}{self._hint}"
             raise self._wrong("vjp", taken.shape, pulled, hint)
-        return np.asarray(_spread(pulled, self.columns, self.dim) + of_energy)
+        of_energy[..., slice(None) if self.columns is None else self.columns] += pulled
+        return of_energy
 
     def _taken(self, q: FloatArray) -> FloatArray:
         """Return the numbers of positions (..., dim) that the map takes, which it may change."""
         return q.copy() if self.columns is None else q[..., self.columns]
 
-    def _read_hessian(self, q: FloatArray) -> FloatArray:
-        return self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q, axes=2)
-
     def _read(
-        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None, axes: int = 0
+        self, what: str, given: Any, q: FloatArray, n_outputs: int | None = None
     ) -> FloatArray:
-        """Return outputs, or derivatives with as many axes; any number of outputs for None."""
-        found = self.precision.double(what, given)
+        """Return outputs, or derivatives of so many outputs; None for any number."""
+        found, lead = real_numbers(what, given), q.shape[:-1]
         width = self.dim if self.columns is None else len(self.columns)
-        lead, tail = q.shape[:-1], (width,) * axes
+        tail = (width,) * {"forward": 0, "jacobian": 1, "hessian": 2}[what]
         if found.shape == lead + tail and n_outputs in (None, 1):
             found = np.expand_dims(found, len(lead))  # a map with one output may leave that axis
-        n = n_outputs
-        if n is None and found.ndim >= q.ndim:
-            n = found.shape[q.ndim - 1]
+        n = found.shape[len(lead)] if n_outputs is None and found.ndim > len(lead) else n_outputs
         if found.shape != (*lead, n, *tail):
-            m: Any = "m" if n_outputs is None else n_outputs
-            sizes = ", ".join(map(str, (*lead, m, *tail)))
+            sizes = ", ".join(map(str, (*lead, n_outputs or "m", *tail)))
             raise self._wrong(what, f"({sizes}{'' if lead or tail else ','})", found, self._hint)
         return found
 
     @property
     def _hint(self) -> str:
         return "" if self.columns is None else "; parameters of errors are none of the map's"
-
-
-def _spread(
-    derivatives: FloatArray, columns: IntArray | None, dim: int, axes: int = 1
-) -> FloatArray:
-    """Return derivatives (..., dim) in all numbers of a position, from those (..., k) at columns.
-
-    For two axes they have shape (..., k, k).
-    """
-    if columns is None:
-        return derivatives
-    found = np.zeros((*derivatives.shape[:-axes], *(dim,) * axes))
-    found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
-    return found
-
-
-def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
-    if weights.shape[1] != hessian.shape[1]:
-        raise ShapeError(
-            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
-            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
-        )
-    n, dim = len(hessian), hessian.shape[3]
-    return np.asarray(np.matmul(weights.reshape(n, 1, -1), hessian.reshape(n, -1, dim))[:, 0])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -335,39 +240,39 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         return cls(parameters=parameters, model=model, energy=maps.energy, plausible=plausible)
 
     @property
-    def _maps(self) -> Maps:
-        assert isinstance(self.model.source, Maps)
-        return self.model.source
-
-    @property
     def capabilities(self) -> Capabilities:
         """``forward``, and what follows from derivatives of the map and curvatures of the energy.
 
         ``initial`` with a plausible place.
         """
-        maps = self._maps
+        maps, energy = cast(Maps, self.model.source), energy_capabilities(self.energy)
         offered = {can.FORWARD} if self.plausible is None else {can.FORWARD, can.INITIAL}
         if maps.vjp is not None:
             offered |= {can.VJP, can.GRADIENT}
         if maps.jacobian is not None:
             offered |= {can.JACOBIAN, can.GRADIENT}
-            offered |= {can.METRIC} if offers_curvatures(self.energy) else set()
+            offered |= {can.METRIC} if CURVATURES in energy else set()
             offered |= {can.FORWARD_HESSIAN} if maps.hessian is not None else set()
-        if can.FORWARD_HESSIAN in offered and offers_curvature_derivatives(self.energy):
+        if can.FORWARD_HESSIAN in offered and {CURVATURES, CURVATURE_DERIVATIVES} <= energy:
             offered.add(can.METRIC_DERIVATIVE)
         return frozenset(offered)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        known = self._to_second_order(q)
+        # twice: the first derivatives, beside the second
+        outputs, first, second = self.model.evaluate("forward_to_second_order", q, each=2)
+        known = KnownDerivatives(
+            outputs=outputs,
+            known_jacobian=self._spread(first),
+            product=partial(_contract, self._spread(second, axes=2)),
+        )
         return gauss_newton_trace_gradient(self.energy, known, q, check_matrices(matrices, q))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
-        q = check_positions(positions, self.dim)
-        known = self._to_second_order(q)
-        return gauss_newton_form_gradient(self.energy, known, q, check_vectors(vectors, q))
+        u = check_vectors(vectors, check_positions(positions, self.dim))
+        return self.metric_trace_gradient(positions, u[:, :, None] * u[:, None, :])
 
     def forward_and_jacobian(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
@@ -376,7 +281,7 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
 
     def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
-        if self._maps.vjp is None:
+        if can.VJP not in self.capabilities:
             return super().forward_and_gradient(positions)
         q = check_positions(positions, self.dim)
         outputs, gradient = self.model.evaluate("forward_and_gradient", q)
@@ -385,18 +290,27 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
         q = check_positions(positions, self.dim)
-        w = check_weights(weights, q)
-        return _contract(self._spread(self.model.evaluate("forward_hessian", q)[0], axes=2), w)
-
-    def _to_second_order(self, q: FloatArray) -> KnownDerivatives:
-        # twice: the first derivatives, beside the second
-        outputs, jacobian, hessian = self.model.evaluate("forward_to_second_order", q, each=2)
-        product = partial(_contract, self._spread(hessian, axes=2))
-        known = self._spread(jacobian)
-        return KnownDerivatives(outputs=outputs, known_jacobian=known, product=product)
+        (hessian,) = self.model.evaluate("forward_hessian", q)
+        return _contract(self._spread(hessian, axes=2), check_weights(weights, q))
 
     def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
-        return _spread(derivatives, self.model.columns, self.dim, axes)
+        """Return derivatives in all numbers of a position, from those in numbers of the map."""
+        columns = self.model.columns
+        if columns is None:
+            return derivatives
+        found = np.zeros((*derivatives.shape[:-axes], *(self.dim,) * axes))
+        found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
+        return found
+
+
+def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
+    if weights.shape[1] != hessian.shape[1]:
+        raise ShapeError(
+            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
+            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
+        )
+    return np.asarray(np.einsum("nmi,nmik->nk", weights, hessian))
 
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]

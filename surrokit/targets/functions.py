@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_flag, check_functions, check_positions, is_whole
+from surrokit.arguments import check_flag, check_functions, check_positions, is_whole, unmasked
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
-from surrokit.coordinates.priors import Priors
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
 from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
@@ -22,7 +22,7 @@ from surrokit.potentials import Energy, Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
-from surrokit.targets.precision import Precision
+from surrokit.targets.gaussian import Priors
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -77,8 +77,11 @@ class PotentialOfOutputs(ModelPotential, ABC):
 
         By the Jacobian, unless a subclass has an adjoint.
         """
-        outputs, _, gradient = self._by_jacobian(check_positions(positions, self.dim))
-        return outputs, gradient
+        q = check_positions(positions, self.dim)
+        outputs, jacobian = self.forward_and_jacobian(q)
+        if not outputs.shape[1]:
+            return outputs, np.full(q.shape, np.nan)
+        return outputs, gradient_of_energy(self.energy, outputs, jacobian, q)[1]
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -88,11 +91,8 @@ class PotentialOfOutputs(ModelPotential, ABC):
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim), by the adjoint if any."""
         q = check_positions(positions, self.dim)
-        if can.VJP in self.capabilities:
-            outputs, gradient = self.forward_and_gradient(q)
-            return self._energy_of(outputs, q), gradient
-        _, value, gradient = self._by_jacobian(q)
-        return value, gradient
+        outputs, gradient = self.forward_and_gradient(q)
+        return self._energy_of(outputs, q), gradient
 
     def metric(self, positions: FloatArray) -> FloatArray:
         """Return the Gauss-Newton matrix J^T C J + R, shape (n, dim, dim).
@@ -107,13 +107,6 @@ class PotentialOfOutputs(ModelPotential, ABC):
 
     def _energy_of(self, outputs: FloatArray, q: FloatArray) -> FloatArray:
         return self.energy.value(outputs, q) if outputs.shape[1] else np.full(len(q), np.nan)
-
-    def _by_jacobian(self, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return outputs, U and its gradient."""
-        outputs, jacobian = self.forward_and_jacobian(q)
-        if not outputs.shape[1]:
-            return outputs, np.full(len(q), np.nan), np.full(q.shape, np.nan)
-        return outputs, *gradient_of_energy(self.energy, outputs, jacobian, q)
 
 
 def gradient_of_energy(
@@ -262,13 +255,39 @@ def declare_parameters(
     return Parameters.unnamed(int(dim))
 
 
+def real_numbers(what: str, result: Any) -> FloatArray:
+    """Return a copy of a function's result in double precision, without imaginary parts of 0.
+
+    Numbers that a mask hides become NaN. ResultTypeError is raised if it is no array of real
+    numbers.
+    """
+    if type(result) is float or (type(result) is np.ndarray and result.dtype == np.float64):
+        return np.array(result)  # what most functions return, as this is often called
+    try:
+        given = np.asarray(unmasked(result))
+    except ValueError as error:
+        raise ResultTypeError(
+            f"the {what} function must return real numbers in one array: {error}"
+        ) from error
+    if given.dtype.kind == "c" and not given.imag.any():
+        given = given.real
+    nothing = given.dtype.kind == "O" and any(item is None for item in given.flat)
+    if given.dtype.kind in "fiubO" and not nothing:
+        with suppress(TypeError):
+            return np.array(given, dtype=np.float64)
+    came = "None" if nothing else f"an array of type {given.dtype}"
+    raise ResultTypeError(
+        f"the {what} function must return real numbers, got {came}"
+        + ("; does it lack a return?" if nothing else "; take the real part, or mend what made it")
+    )
+
+
 class UserFunctions(ABC):
     """A user's functions of one position or of rows, and what reads their results."""
 
     __slots__ = ()
 
     batched: bool
-    precision: Precision
 
     @abstractmethod
     def at(self, what: str, q: FloatArray) -> Results:
@@ -287,8 +306,8 @@ class Functions(UserFunctions):
     """A user's functions of a density: U, its gradient, or both at once.
 
     ``function`` is None if ``joint`` gives the value. ``sign`` is -1 for log densities.
-    ``precision`` notes whether they compute in single precision. ``give_up`` ends all calls in
-    progress, of whose results nobody makes use any more; None where that cannot be done.
+    ``give_up`` ends all calls in progress, of whose results nobody makes use any more; None where
+    that cannot be done.
     """
 
     dim: int
@@ -297,7 +316,6 @@ class Functions(UserFunctions):
     joint: Function | None
     sign: float
     batched: bool
-    precision: Precision = attrs.field(factory=Precision, repr=False)
     give_up: Callable[[], None] | None = None
 
     def at(self, what: str, q: FloatArray) -> Results:
@@ -305,32 +323,22 @@ class Functions(UserFunctions):
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         if what == "value_and_gradient" and self.joint is not None:
-            try:
-                value, gradient = self.joint(q)
-            except (TypeError, ValueError) as error:
-                if "unpack" not in str(error):
-                    raise
+            both = self.joint(q)
+            if not isinstance(both, tuple | list) or len(both) != 2:
                 raise ShapeError(
-                    f"value_and_gradient must return a pair (value, gradient): {error}"
-                ) from error
-            return self._value(value, q), self._slope(gradient, q)
-        if what == "value":
-            return (self._value(cast(Function, self.function)(q), q),)
-        slope = cast(Function, self.gradient)
-        if what == "gradient":
-            return (self._slope(slope(q), q),)
-        value = self._value(cast(Function, self.function)(q.copy()), q)  # which it may change
-        return value, self._slope(slope(q), q)
+                    f"value_and_gradient must return a pair (value, gradient), got {both!r:.80}"
+                )
+            return self._read("value", both[0], q), self._read("gradient", both[1], q)
+        found: Results = ()
+        if what != "gradient":  # a function may change its position
+            found = (self._read("value", cast(Function, self.function)(q.copy()), q),)
+        if what != "value":
+            found += (self._read("gradient", cast(Function, self.gradient)(q.copy()), q),)
+        return found
 
-    def _value(self, result: Any, q: FloatArray) -> FloatArray:
-        return self._read(result, q.shape[:-1], "value")
-
-    def _slope(self, result: Any, q: FloatArray) -> FloatArray:
-        return self._read(result, q.shape, "gradient")
-
-    def _read(self, result: Any, shape: tuple[int, ...], what: str) -> FloatArray:
-        array = self.precision.double(what, result)
-        if array.shape != shape and array.shape == (*shape, 1) and not self.batched:
+    def _read(self, what: str, result: Any, q: FloatArray) -> FloatArray:
+        array, shape = real_numbers(what, result), q.shape if what == "gradient" else q.shape[:-1]
+        if array.shape == (*shape, 1) and not self.batched:
             array = array[..., 0]  # an array of length one in place of a number is a common slip
         if array.shape != shape:
             hint = "" if self.batched else "; pass batched=True if it takes rows"
@@ -354,11 +362,6 @@ class DeclaredPotential(ModelPotential):
         """Numbers in a position."""
         return self.parameters.dim
 
-    @property
-    def precision(self) -> Precision:
-        """What is known of the functions' precision."""
-        return cast(UserFunctions, self.model.source).precision
-
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
         assert self.plausible is not None
@@ -369,15 +372,17 @@ class DeclaredPotential(ModelPotential):
 class FunctionPotential(DeclaredPotential):
     """A potential in the user's coordinates, of functions (:class:`Functions`) and priors.
 
-    ``priors`` are by default those that stand beside the parameters.
+    ``priors`` are those that stand beside the parameters.
     """
 
     parameters: Parameters
     model: Model
     plausible: Plausible | None = None
-    priors: Priors | None = attrs.field(
-        default=attrs.Factory(lambda self: Priors.of(self.parameters), takes_self=True)
-    )
+    priors: Priors = attrs.field(init=False)
+
+    @priors.default
+    def _priors(self) -> Priors:
+        return Priors.of(self.parameters)
 
     @classmethod
     def of(
@@ -414,19 +419,16 @@ class FunctionPotential(DeclaredPotential):
         if self._functions.function is None:
             return self.value_and_gradient(positions)[0]
         q = check_positions(positions, self.dim)
-        (values,) = self.model.evaluate("value", q)
-        return values if self.priors is None else values + self.priors.value(q)
+        return self.model.evaluate("value", q)[0] + self.priors.value_and_gradient(q)[0]
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         values, gradients = self.model.evaluate("value_and_gradient", q)
-        if self.priors is None:
-            return values, gradients
-        return values + self.priors.value(q), gradients + self.priors.gradient(q)
+        more, slopes = self.priors.value_and_gradient(q)
+        return values + more, gradients + slopes
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        (gradients,) = self.model.evaluate("gradient", q)
-        return gradients if self.priors is None else gradients + self.priors.gradient(q)
+        return self.model.evaluate("gradient", q)[0] + self.priors.value_and_gradient(q)[1]

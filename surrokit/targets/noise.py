@@ -10,15 +10,21 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import numbers
+from surrokit.arguments import check_methods, numbers
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.model.source import Isolated
 from surrokit.potentials import Energy
-from surrokit.targets.energies import Block, ObservedEnergy, WithScales
-from surrokit.targets.families import ErrorFamily, FamilyName, Link, read_family
-from surrokit.targets.gaussian import Prior, check_finite, read_energy, read_prior
+from surrokit.targets.energies import (
+    Block,
+    ErrorFamily,
+    FamilyName,
+    Link,
+    ObservedEnergy,
+    read_family,
+)
+from surrokit.targets.gaussian import GaussianPrior, Prior, Priors, check_finite, frozen_numbers
 from surrokit.types import FloatArray, IntArray, Pair
 
 
@@ -61,12 +67,15 @@ def estimated(
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
     of_data, labels = (None, None) if groups is None else _read_groups(groups)
-    factors = numbers("times of an estimated scale", times)
-    if not (np.isfinite(factors).all() and (factors > 0.0).all()):
-        raise ConfigurationError(
-            f"times of an estimated scale must be positive and finite, got {factors}"
-        )
+    factors = _positive("times of an estimated scale", times)
     return Estimated(groups=of_data, labels=labels, prior=prior, times=factors, name=name)
+
+
+def _positive(what: str, given: npt.ArrayLike) -> FloatArray:
+    array = numbers(what, given)
+    if not (np.isfinite(array).all() and (array > 0.0).all()):
+        raise ConfigurationError(f"{what} must be positive and finite, got {array}")
+    return array
 
 
 def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
@@ -115,28 +124,27 @@ class Estimated:
                 f"for each datum, got {self.times.shape}"
             )
 
-    def declare(self, name: str, spread: FloatArray) -> tuple[dict[str, Parameter], Places]:
-        """Return new parameters by name, and places, for data in the units of the scale (m,)."""
-        called = self.name or name
-        groups = np.zeros(len(spread), dtype=np.int64) if self.groups is None else self.groups
-        factors = np.broadcast_to(self.times, spread.shape)
+    def declare(self, name: str, data: FloatArray) -> tuple[dict[str, Parameter], Places]:
+        """Return new parameters by name, and places, for data (m,) in the units of the scale."""
+        groups = np.zeros(len(data), dtype=np.int64) if self.groups is None else self.groups
+        factors = np.broadcast_to(self.times, data.shape)
         typical = np.ones(int(groups.max()) + 1)  # the sd of each group's data, or else their size
         for k in range(len(typical)):
-            data, own = spread[groups == k], factors[groups == k]
-            size = next((s for s in (data.std(), np.sqrt(np.square(data).mean())) if s > 0.0), 1.0)
-            typical[k] = size / np.sqrt(np.square(own).mean())
+            own = data[groups == k]
+            size = own.std() or np.sqrt(np.square(own).mean()) or 1.0
+            typical[k] = size / np.sqrt(np.square(factors[groups == k]).mean())
 
         def one(shape: tuple[int, ...], typical: FloatArray) -> Parameter:
             prior = HalfStudent(2.5 * typical) if self.prior is None else self.prior
             return Parameter(shape, lower=0.0, prior=prior)
 
-        if self.groups is None:
-            return {called: one((), typical)}, [(called, 0)] * len(spread)
-        if self.labels is None:
-            return {called: one(typical.shape, typical)}, [(called, int(i)) for i in groups]
-        names = [f"{called}_{label}" for label in self.labels]
-        found = {name: one((), typical[[i]]) for i, name in enumerate(names)}
-        return found, [(names[i], 0) for i in groups]
+        called = self.name or name
+        if self.labels is not None:
+            names = [f"{called}_{label}" for label in self.labels]
+            found = {name: one((), typical[[i]]) for i, name in enumerate(names)}
+            return found, [(names[i], 0) for i in groups]
+        shape = () if self.groups is None else typical.shape
+        return {called: one(shape, typical)}, [(called, int(i)) for i in groups]
 
     def find(self, declared: Parameters, n_data: int) -> Places:
         """Return places in a parameter that is declared already.
@@ -241,14 +249,7 @@ def observed(
     ShapeError
         If an array is none, or does not fit the data.
     """
-    array = numbers("data", data).copy()
-    if array.ndim != 1 or not array.size:
-        raise ShapeError(f"data must have shape (m,), got {array.shape}; flatten it")
-    check_finite("data", array)
-    kind = read_family(family, degrees, link)
-    kind.check_data(array)
-    array.setflags(write=False)
-    return Observed(data=array, family=kind, scale=_read_scale(scale, kind, len(array)))
+    return _observed(data, scale, read_family(family, degrees, link), "scale")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -260,37 +261,37 @@ class Observed:
     scale: FloatArray | Estimated
 
 
-def _read_scale(scale: Any, family: ErrorFamily, n_data: int) -> FloatArray | Estimated:
-    if not family.has_scale:
-        if scale is not None:
-            raise ConfigurationError(
-                f"scale is given, but the family {family.name!r} has none; leave it out"
-            )
-        return np.ones(n_data)
-    if scale is None:
+def _observed(data: npt.ArrayLike, scale: Any, family: ErrorFamily, name: str) -> Observed:
+    """Return data and their errors, of a scale that a user knows by a name."""
+    array = frozen_numbers("data", data)
+    if array.ndim != 1 or not array.size:
+        raise ShapeError(f"data must have shape (m,), got {array.shape}; flatten it")
+    check_finite("data", array)
+    family.check_data(array)
+    if family.has_scale != (scale is not None):
         raise ConfigurationError(
             f"the family {family.name!r} needs scale, that of the errors; give scale='estimate' if "
             "it is not known"
+            if scale is None
+            else f"scale is given, but the family {family.name!r} has none; leave it out"
         )
     if isinstance(scale, str):
         scale = estimated() if scale == "estimate" else Estimated(name=scale, declared=True)
     if isinstance(scale, Estimated):
-        scale.check(n_data)
-        return scale
-    array = numbers("scale", scale)
-    if not (np.isfinite(array).all() and (array > 0.0).all()):
-        raise ConfigurationError(f"scale must be positive and finite, got {array}")
-    if array.shape not in ((), (n_data,)):
+        scale.check(len(array))
+        return Observed(data=array, family=family, scale=scale)
+    known = np.ones(()) if scale is None else _positive(name, scale)
+    if known.shape not in ((), array.shape):
         raise ShapeError(
-            f"scale must be one number or have the shape of data, ({n_data},), got {array.shape}"
+            f"{name} must be one number or have the shape of data, {array.shape}, got {known.shape}"
         )
-    return np.broadcast_to(array, (n_data,)).copy()
+    return Observed(data=array, family=family, scale=np.broadcast_to(known, array.shape).copy())
 
 
 Data: TypeAlias = npt.ArrayLike | Observed | Mapping[str, Observed]
 """What was observed: numbers, with their errors, or several such by name."""
 
-_NAME_OF_NOISE = "noise_sd"
+_NOISE = "noise_sd"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -298,15 +299,13 @@ class ForwardModel:
     """Parameters and energy of a forward target.
 
     The map takes the parameters ``of_map``, whose places in a position are ``columns
-    (of_map.dim,)``, None where it takes all. ``sizes`` counts the data of each set by name, None
-    where they have no names.
+    (of_map.dim,)``, None where it takes all.
     """
 
     parameters: Parameters
     of_map: Parameters
     columns: IntArray | None
     energy: Energy
-    sizes: Mapping[str, int] | None = None
 
     @classmethod
     def read(
@@ -318,70 +317,103 @@ class ForwardModel:
         declared: Parameters,
     ) -> ForwardModel:
         """Return what a user gave :func:`surrokit.forward_potential`, of declared parameters."""
-        own_prior = read_prior(prior, energy, declared)
-        named = _read_sets(data, noise_sd)
-        if named is None or energy is not None:
-            numbers, sd = cast("npt.ArrayLike", data), cast("npt.ArrayLike", noise_sd)
-            own = read_energy(numbers, sd, own_prior, energy)
+        priors = _read_prior(prior, energy, declared)
+        sets = _read_sets(data, noise_sd)
+        if energy is not None:
+            own = _read_energy(energy, data, noise_sd, prior)
             return cls(parameters=declared, of_map=declared, columns=None, energy=own)
+        if sets is None:
+            given = ["missing" if each is None else "given" for each in (data, noise_sd)]
+            raise ConfigurationError(
+                "a forward potential needs data and noise_sd, or an energy; "
+                f"data is {given[0]}, noise_sd is {given[1]}"
+            )
         added: dict[str, Parameter] = {}
-        places = {name: _place(name, each, declared, added) for name, each in named.items()}
+        places = [_place(name, each, declared, added) for name, each in sets.items()]
         whole = Parameters.declare({**declared.specs, **added})
-        used = {name for found in places.values() if found for name, _ in found}
+        used = {name for found in places for name, _ in found or ()}
         of_map = {k: spec for k, spec in declared.specs.items() if k not in used}
         if not of_map:
             raise ConfigurationError(
                 f"the parameters {', '.join(declared.specs)} are all scales of errors, so "
                 "that none is left for the forward map; declare its parameters too"
             )
-        slices = whole.slices()
-        columns = [np.arange(whole.dim)[slices[name]] for name in of_map]
-        blocks = []
-        for name, each in named.items():
-            factors, found = each.scale, places[name]
-            at = None
-            if isinstance(factors, Estimated) and found is not None:
+        slices, blocks = whole.slices(), []
+        for each, found in zip(sets.values(), places, strict=True):
+            factors, at = each.scale, None
+            if isinstance(factors, Estimated):
                 factors = np.broadcast_to(factors.times, each.data.shape)
-                at = np.array([slices[name].start + i for name, i in found])
-            assert not isinstance(factors, Estimated)
+                at = np.array([slices[name].start + i for name, i in found or ()])
             blocks.append(Block(data=each.data, family=each.family, factors=factors, columns=at))
         if added:
-            of_scales = Priors.of(Parameters(added))
-            assert of_scales is not None
-            n = declared.dim
-            moved = tuple((slice(w.start + n, w.stop + n), p) for w, p in of_scales.by_slice)
-            own_prior = WithScales(own_prior, n, attrs.evolve(of_scales, by_slice=moved))
+            of_scales = Priors.of(Parameters(added)).moved(declared.dim)
+            priors = Priors((*priors.parts, *of_scales), priors.lacking)
+        columns = [np.arange(whole.dim)[slices[name]] for name in of_map]
         return cls(
             parameters=whole,
             of_map=Parameters(of_map),
             columns=np.concatenate(columns) if used else None,
-            energy=ObservedEnergy(blocks=tuple(blocks), prior=own_prior),
-            sizes={k: len(v.data) for k, v in named.items()} if isinstance(data, Mapping) else None,
+            energy=ObservedEnergy(blocks=tuple(blocks), prior=priors),
         )
 
     def fill_plausible(self, ranges: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return a user's plausible ranges, with those of scales that are added where missing."""
+        """Return a user's plausible ranges, with those of scales that are added where missing.
+
+        These are the middle half of a prior; none where it has no quantiles.
+        """
         if not isinstance(ranges, Mapping):
             return ranges
-        added = {
-            name: _plausible(spec)
-            for name, spec in self.parameters.specs.items()
-            if name not in self.of_map.specs and spec.prior is not None
-        }
-        return {**{name: each for name, each in added.items() if each is not None}, **ranges}
+        added: dict[str, Pair] = {}
+        for name, spec in self.parameters.specs.items():
+            if name in self.of_map.specs or spec.prior is None:
+                continue
+            if isinstance(spec.prior, HalfStudent):  # much wider than data scatter
+                ends: Any = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
+            else:
+                ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
+            if ends is not None:
+                added[name] = ends[0].reshape(spec.shape), ends[1].reshape(spec.shape)
+        return {**added, **ranges}
 
 
 def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]:
     """Return the names that a user gives scales of errors, which may be declared parameters."""
-    sets = _read_sets(data, noise_sd) or {}
-    given = (each.scale for each in sets.values())
-    return frozenset(
-        scale.name for scale in given if isinstance(scale, Estimated) and scale.name is not None
-    )
+    given = [each.scale for each in (_read_sets(data, noise_sd) or {}).values()]
+    return frozenset(each.name for each in given if isinstance(each, Estimated) and each.name)
+
+
+def _read_energy(energy: Energy, *others: object) -> Energy:
+    check_methods("energy", energy, ("value", "value_and_gradients"), "a surrokit.plugin.Energy")
+    if any(each is not None for each in others):
+        raise ConfigurationError(
+            "energy is given together with data, noise_sd or prior; an energy holds all "
+            "three, so leave them out"
+        )
+    return cast(Energy, Isolated(energy))
+
+
+def _read_prior(prior: Prior | None, energy: Energy | None, declared: Parameters) -> Priors:
+    """Return the prior of a forward potential, which shares no array with the rest.
+
+    It may stand beside the parameters. ConfigurationError is raised if it is given twice, or is
+    none.
+    """
+    check_methods("prior", prior, ("value_and_gradient",), "surrokit.gaussian_prior(mean, sd)")
+    beside = Priors.of(declared)
+    if not beside.parts:
+        is_own = prior is None or isinstance(prior, GaussianPrior)
+        given = prior if is_own else cast(Prior, Isolated(prior))
+        return Priors() if given is None else Priors(((slice(0, declared.dim), given),), ())
+    if prior is not None or energy is not None:
+        raise ConfigurationError(
+            f"parameters have priors beside them, and {'prior' if energy is None else 'energy'} "
+            "is given too; give priors once"
+        )
+    return beside
 
 
 def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observed] | None:
-    """Return sets of data by name, or None where plain numbers have known normal errors."""
+    """Return sets of data by name; None where something is missing."""
     if isinstance(data, Observed | Mapping) and noise_sd is not None:
         raise ConfigurationError(
             "noise_sd is given beside surrokit.observed, which holds the errors of its data; leave "
@@ -390,9 +422,9 @@ def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observ
     if isinstance(data, Observed):
         return {"": data}
     if not isinstance(data, Mapping):
-        if data is None or not isinstance(noise_sd, str | Estimated):
+        if data is None or noise_sd is None:
             return None
-        return {_NAME_OF_NOISE: observed(data, noise_sd)}
+        return {_NOISE: _observed(data, noise_sd, read_family("gaussian"), _NOISE)}
     if not data:
         raise ConfigurationError("data by name must hold at least one set, got none")
     for name, each in data.items():
@@ -413,8 +445,8 @@ def _place(
         return None
     if scale.declared or scale.name in declared.specs:
         return scale.find(declared, len(each.data))
-    usual = {"": "scale", _NAME_OF_NOISE: _NAME_OF_NOISE}.get(set_name, f"scale_{set_name}")
-    found, places = scale.declare(usual, each.family.spread(each.data))
+    usual = {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
+    found, places = scale.declare(usual, each.family.on_scale(each.data))
     for name in found.keys() & {**declared.specs, **added}:
         raise ConfigurationError(
             f"the scale of errors would be the parameter {name!r}, which is declared already; "
@@ -423,18 +455,3 @@ def _place(
         )
     added |= found
     return places
-
-
-def _plausible(spec: Parameter) -> Pair | None:
-    """Return the range of a scale to begin in: the middle half of its prior, or of its size.
-
-    None where the prior has no quantiles.
-    """
-    if isinstance(spec.prior, HalfStudent):
-        low, high = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
-    else:
-        found = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
-        if found is None:
-            return None
-        low, high = found
-    return low.reshape(spec.shape), high.reshape(spec.shape)

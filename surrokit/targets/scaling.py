@@ -25,9 +25,8 @@ from surrokit.potentials import (
 )
 from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
 from surrokit.targets.differences import Differences
-from surrokit.targets.energies import WithScales
 from surrokit.targets.forward import ModelledPotential
-from surrokit.targets.gaussian import GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior, Priors
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
 REACH = 2.0
@@ -87,20 +86,20 @@ def _within(target: Any, name: str) -> Any:
 
 def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
     """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
-    ends, n = np.full((2, parameters.dim), np.nan), parameters.dim
-    prior = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
-    if isinstance(prior, WithScales):  # scales of errors come after the user's own numbers
-        n, prior = prior.count, prior.prior
-    if not isinstance(prior, GaussianPrior):
-        return ends
-    from scipy import stats  # late: importing the package stays fast
+    ends = np.full((2, parameters.dim), np.nan)
+    parts = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
+    for where, prior in parts.parts if isinstance(parts, Priors) else ():
+        if not isinstance(prior, GaussianPrior):
+            continue
+        from scipy import stats  # late: importing the package stays fast
 
-    bounds = zip(*parameters.bounds(), strict=True)
-    mean, sd = np.broadcast_to(prior.mean, n), np.broadcast_to(prior.sd, n)
-    for i, (middle, width, limits) in enumerate(zip(mean, sd, bounds, strict=False)):
-        own = quantiles(stats.norm(middle, width), _PARTS, limits, 1) if width < np.inf else None
-        if own is not None:
-            ends[:, i] = own[:, 0]
+        lower, upper = (bounds[where] for bounds in parameters.bounds())
+        mean, sd = (np.broadcast_to(each, lower.shape) for each in (prior.mean, prior.sd))
+        for i in np.flatnonzero(np.isfinite(sd)):
+            limits = float(lower[i]), float(upper[i])
+            own = quantiles(stats.norm(mean[i], sd[i]), _PARTS, limits, 1)
+            if own is not None:
+                ends[:, where][:, i] = own[:, 0]
     return ends
 
 
@@ -127,7 +126,8 @@ class ScaledPotential(LiftedPotential):
     """U(z) = U(shift + A z) - log |det A|, for a potential of x = shift + A z on the line.
 
     The change of coordinates is exact, and all that the inner potential offers it offers too but
-    for ``gaussian``, ``hessian-diagonal`` and ``metric-product``. No data are copied or changed.
+    for ``gaussian``, ``hessian-diagonal`` and ``metric-product``. No data are copied or changed: a
+    direction u in z is A u in x, also in the bounds of terms.
     """
 
     inner: Potential
@@ -163,45 +163,35 @@ class ScaledPotential(LiftedPotential):
     def row_bounds(
         self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
     ) -> FloatArray:
-        """Return the bounds of all terms, shape (n_rows,): a direction u in z is A u in x."""
-        return with_rows(self.inner).row_bounds(
-            self.inner_map.matrix @ factor, **self._of(order, ball)
-        )
+        """Return the bounds of all terms, shape (n_rows,)."""
+        within = of_order(order, self._ball(ball))
+        return with_rows(self.inner).row_bounds(self.inner_map.matrix @ factor, **within)
 
     def row_draws(
         self, factor: FloatArray, order: int = USUAL_ORDER, ball: Ball | None = None
     ) -> RowDraws:
         """Return draws of rows by their bounds."""
-        return with_rows(self.inner).row_draws(
-            self.inner_map.matrix @ factor, **self._of(order, ball)
-        )
+        within = of_order(order, self._ball(ball))
+        return with_rows(self.inner).row_draws(self.inner_map.matrix @ factor, **within)
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some terms alone, without the rest, of which log |det A| is a part."""
-        terms = with_rows(self.inner).select(rows)
-        alone = attrs.evolve(self.inner_map, log_volume=0.0)
-        return attrs.evolve(
-            self, inner=terms, transform=attrs.evolve(self.transform, scaling=alone)
-        )
+        alone = attrs.evolve(self.transform, scaling=attrs.evolve(self.inner_map, log_volume=0.0))
+        return ScaledPotential(with_rows(self.inner).select(rows), alone)
 
-    def _of(self, order: int, ball: Ball | None) -> dict[str, Any]:
-        if ball is not None:
-            ball = Ball(centre=self.inner_map.to_bounded(ball.centre), radius=ball.radius)
-        return of_order(order, ball)
+    def _ball(self, ball: Ball | None) -> Ball | None:
+        if ball is None:
+            return None
+        return Ball(centre=self.inner_map.to_bounded(ball.centre), radius=ball.radius)
 
 
 @attrs.frozen(eq=False)
 class ScaledExpansion(WrappedExpansion):
-    """Expansions of all terms at one point ``middle (dim,)``, in coordinates of like scale."""
+    """Expansions of all terms at one point ``centre (dim,)``, in coordinates of like scale."""
 
     inner: RowExpansion
     scaling: Scaling
-    middle: FloatArray
-
-    @property
-    def centre(self) -> FloatArray:
-        """Where the terms were expanded, shape (dim,)."""
-        return self.middle
+    centre: FloatArray
 
     @property
     def gradient(self) -> FloatArray:

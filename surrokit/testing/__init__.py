@@ -11,7 +11,7 @@ With pytest, one test for all checks of some parts::
 Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.demands import Check, CheckedKind, Factory, Level, write_and_read
+from surrokit.testing.checks import Check, CheckedKind, Factory, Level, write_and_read
 from surrokit.testing.running import (
     Case,
     CheckResult,
@@ -25,7 +25,6 @@ from surrokit.testing.running import (
     check_sampler,
     check_schedule,
     check_surrogate,
-    check_wrapper,
     checks_for,
     parametrize_with_checks,
     plugin_cases,
@@ -35,7 +34,20 @@ from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Ve
 from surrokit.testing.wrappers import CountingPotential, Fenced, Limited, Wrapped
 
 __all__ = [
-    # all checks of one part
+    "CHECK_RATE",
+    "FAMILY_RATE",
+    "FAMILY_SIZE",
+    "Case",
+    "Check",
+    "CheckResult",
+    "CheckedKind",
+    "CountingPotential",
+    "Factory",
+    "Fenced",
+    "Level",
+    "Limited",
+    "Verdict",
+    "Wrapped",
     "check_correction",
     "check_explorer",
     "check_integrator",
@@ -46,27 +58,9 @@ __all__ = [
     "check_sampler",
     "check_schedule",
     "check_surrogate",
-    "check_wrapper",
-    # choosing and running
-    "parametrize_with_checks",
     "checks_for",
+    "parametrize_with_checks",
     "plugin_cases",
     "run_checks",
-    "Case",
-    "Check",
-    "CheckResult",
-    "Factory",
-    "Level",
-    "CheckedKind",
-    # rates of false alarms
-    "CHECK_RATE",
-    "FAMILY_RATE",
-    "FAMILY_SIZE",
-    "Verdict",
-    # tools for other checks
-    "CountingPotential",
-    "Fenced",
-    "Limited",
-    "Wrapped",
     "write_and_read",
 ]

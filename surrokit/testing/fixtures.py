@@ -1,4 +1,4 @@
-"""pytest fixtures for plugin authors.
+"""A pytest fixture for plugin authors.
 
 Opt in by ``pytest_plugins = ["surrokit.testing.fixtures"]`` in the top ``conftest.py``. This also
 registers the marks ``statistical`` and ``long`` that parametrised checks carry.
@@ -7,56 +7,19 @@ registers the marks ``statistical`` and ``long`` that parametrised checks carry.
 from __future__ import annotations
 
 from functools import partialmethod
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import pytest
-
-from surrokit.registry.catalogue import Catalogue, make_catalogue
-from surrokit.registry.discovery import Plugins, make_plugins
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks of the checks."""
-    config.addinivalue_line(
-        "markers", "statistical: seeded checks of a distribution, with a stated false-alarm rate"
-    )
+    statistical = "seeded checks of a distribution, with a stated false-alarm rate"
+    config.addinivalue_line("markers", f"statistical: {statistical}")
     config.addinivalue_line("markers", "long: checks that take longer than seconds")
 
 
-class PluginSet:
-    """A fresh set of plugins: those that a test adds, and none that is installed."""
-
-    def __init__(self) -> None:
-        self._modules: tuple[ModuleType, ...] = ()
-        self.plugins: Plugins = make_plugins(discover=False)
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The parts of the plugins added so far."""
-        return make_catalogue(self.plugins)
-
-    def add(self, *modules: ModuleType) -> None:
-        """Register plugin modules.
-
-        Raises
-        ------
-        PluginLoadError
-            If one implements a hook that does not exist.
-        """
-        self.plugins = make_plugins(*self._modules, *modules, discover=False)
-        self._modules += modules
-
-
-@pytest.fixture
-def surrokit_plugins() -> PluginSet:
-    """Give a fresh plugin set that finds nothing by itself; a test adds modules to it."""
-    return PluginSet()
-
-
-@attrs.frozen
-class HookCall:
+class HookCall(NamedTuple):
     """One call of an observation hook: its name, and its arguments by name."""
 
     name: str

@@ -13,14 +13,8 @@ import numpy as np
 from surrokit.cost.recording import RecordingPotential
 from surrokit.interfaces import Decision, Evaluations, Moment, Stage, Start
 from surrokit.potentials import Potential
-from surrokit.testing.demands import (
-    Factory,
-    check,
-    demand,
-    demand_close,
-    demand_equal,
-    demand_shape,
-)
+from surrokit.testing import must
+from surrokit.testing.checks import Factory, check
 from surrokit.testing.targets import Banana, usable
 
 N_CHAINS, WARMUP = 4, 80
@@ -28,149 +22,113 @@ N_CHAINS, WARMUP = 4, 80
 
 
 class Drive:
-    """The exploration of a run, on a target that records every exact call.
+    """A whole exploration, as a run makes it, on a target that records every exact call.
 
-    Parameters
-    ----------
-    make
-        Makes the explorer.
-    fits
-        Whether fits of a surrogate succeed after the first.
+    ``fits`` says whether fits of a surrogate succeed after the first.
     """
 
     def __init__(self, make: Factory, *, fits: bool = True) -> None:
-        explorer, self.rng, self.fits = make(), np.random.default_rng(1605), fits
+        explorer, rng, self.fits = make(), np.random.default_rng(1605), fits
         (self.target,) = usable(explorer, Banana())
         self.recording = RecordingPotential(self.target, keep=True)
-        self.start = Start(
+        start = Start(
             potential=self.recording,
             positions=self.target.sample(np.random.default_rng(1606), N_CHAINS),
             warmup=WARMUP,
             evaluated=self.recording.drain,
-            fit=self.fit,
+            fit=self._fit,
         )
-        self.rows: list[Evaluations] = []
-        self.steps = iter(explorer.explore(self.start, self.rng))
+        self.blocks: list[Evaluations] = []
         self.n_steps = self.n_fits = 0
-        self.last = next(self.steps)
+        steps = iter(explorer.explore(start, rng))
+        self.last = next(steps)
+        self._check_beginning(start, rng)
+        while not self.last.done:
+            must.hold(self.n_steps < WARMUP, f"done is still False after the warm-up of {WARMUP}")
+            last = next(steps, None)
+            must.hold(last is not None, "the exploration ended without an item that is marked done")
+            assert last is not None
+            self.last = last
+            self.n_steps += 1
+            self.blocks += [] if last.rows is None else [last.rows]
+            left = len(self.recording.drain())
+            must.hold(left == 0, f"{left} evaluations of a step were not asked for by evaluated()")
+        must.hold(next(steps, None) is None, "something follows an item that is marked done")
 
-    def fit(self, rows: Evaluations) -> Potential | None:
+    def _check_beginning(self, start: Start, rng: np.random.Generator) -> None:
+        must.hold(not self.last.done, "the exploration is done before the first step")
+        at = self.last.findings.chains.positions
+        must.equal(at, start.positions, "where the chains are at first")
+        unused = rng.bit_generator.state == np.random.default_rng(1605).bit_generator.state
+        must.hold(unused, "the first item took numbers from the generator")
+
+    def _fit(self, rows: Evaluations) -> Potential | None:
         """Return a perfect surrogate that costs nothing; the first fit fails."""
-        self.rows.append(rows)
+        self.blocks.append(rows)
         self.n_fits += 1
         return self.target if self.fits and self.n_fits > 1 else None
 
-    @classmethod
-    def finished(cls, make: Factory, *, fits: bool = True) -> Drive:
-        """Return a whole exploration, which ends within the warm-up."""
-        drive = cls(make, fits=fits)
-        while not drive.last.done:
-            what = f"done is still False after {WARMUP} steps, the whole warm-up"
-            demand(drive.n_steps < WARMUP, what)
-            last = next(drive.steps, None)
-            demand(last is not None, "the exploration ended without an item that is marked done")
-            assert last is not None
-            drive.last = last
-            drive.n_steps += 1
-            if last.rows is not None:
-                drive.rows.append(last.rows)
-        values = drive.last.findings.chains.values
-        demand(np.isfinite(values).all(), "exact values of the chains found are not finite")
-        return drive
+    @property
+    def rows(self) -> Evaluations:
+        """All rows to learn from."""
+        return Evaluations.join(self.blocks, 2)
 
 
 @check("explorer")
-def check_exploration_begins(make: Factory) -> None:
-    """The first item has the chains at their starts, and takes nothing from the generator."""
-    drive = Drive(make)
-    demand(not drive.last.done, "the exploration is done before the first step")
-    at = drive.start.positions
-    demand_equal(drive.last.findings.chains.positions, at, "where the chains are at first")
-    before = np.random.default_rng(1605).bit_generator.state
-    unused = drive.rng.bit_generator.state == before
-    demand(unused, "the first item took numbers from the generator")
+def check_exploration(make: Factory) -> None:
+    """An exploration takes at least one step and ends within the warm-up, even if no fit succeeds.
 
-
-@check("explorer")
-def check_exploration_ends(make: Factory) -> None:
-    """An exploration takes at least one step and ends within the warm-up; nothing follows."""
-    drive = Drive.finished(make)
-    demand(next(drive.steps, None) is None, "something follows an item that is marked done")
+    Its first item has the chains at their starts, and takes nothing from the generator. After each
+    step it has asked for all evaluations that it has made; nothing follows its end. The same start
+    and generator give the same exploration.
+    """
+    Drive(make, fits=False)
+    first, second = Drive(make), Drive(make)
+    same = first.n_steps == second.n_steps
+    must.hold(same, "two equal explorations took unequal numbers of steps")
+    end, again = (drive.last.findings.chains.positions for drive in (first, second))
+    must.equal(again, end, "where two equal runs ended")
+    what = "training rows of two equal explorations"
+    must.equal(second.rows.positions, first.rows.positions, what)
 
 
 @check("explorer")
 def check_findings(make: Factory) -> None:
-    """The chains found have exact values, and the other findings are finite and usable."""
-    drive = Drive.finished(make)
-    found, target = drive.last.findings, drive.target
-    demand_shape(found.chains.positions, (N_CHAINS, 2), "positions of the chains found")
+    """The chains found and the rows to learn from have exact values; other findings are usable."""
+    drive = Drive(make)
+    found, target, rows = drive.last.findings, drive.target, drive.rows
+    must.shape(found.chains.positions, (N_CHAINS, 2), "positions of the chains found")
+    must.between(found.chains.values, -np.inf, np.inf, "values of the chains found")
     exact = target.value(found.chains.positions)
-    demand_close(found.chains.values, exact, "values of the chains found")
+    must.close(found.chains.values, exact, "values of the chains found")
     if found.covariance is not None:
-        demand_shape(found.covariance, (2, 2), "covariance found")
-        least = np.linalg.eigvalsh(found.covariance)[0]
-        demand(least > 0, f"the covariance found must be positive definite, eigenvalue {least:.3g}")
-    if (step := found.step_size) is not None:
-        positive = bool(np.isfinite(step)) and step > 0
-        demand(positive, f"the step size found must be positive and finite, got {step}")
+        must.shape(found.covariance, (2, 2), "covariance found")
+        must.matrices(found.covariance[None], "covariance found", np.finfo(float).tiny)
+    if found.step_size is not None:
+        must.between(found.step_size, np.finfo(float).tiny, np.inf, "step size found")
     if found.mode is not None:
-        demand_shape(found.mode, (2,), "mode found")
-        demand(np.isfinite(found.mode).all(), f"the mode found must be finite, got {found.mode}")
-    if (share := found.acceptance) is not None:
-        demand(0 <= share <= 1, f"the acceptance predicted must be a probability, got {share}")
-    if (modes := found.modes) is None:
-        return
-    demand_shape(modes.positions, (len(modes), 2), "modes found")
-    demand_shape(modes.covariances, (len(modes), 2, 2), "covariances of the modes found")
-    demand_close(modes.values, target.value(modes.positions), "potentials of the modes found")
-    demand(bool((np.diff(modes.values) >= 0).all()), "the mode of least potential must come first")
-    least = np.linalg.eigvalsh(modes.covariances).min()
-    demand(least > 0, f"covariances of modes must be positive definite, eigenvalue {least:.3g}")
-    searched = bool((modes.ended >= 1).all())
-    demand(searched, f"a mode is where a search ended, got {modes.ended.tolist()} searches")
-
-
-@check("explorer")
-def check_training_rows(make: Factory) -> None:
-    """There are rows to learn from, and each has the target's values at its position."""
-    drive = Drive.finished(make)
-    rows = Evaluations.join(drive.rows, 2)
-    demand(len(rows) > 0, "the exploration ended without a single row to learn from")
+        must.shape(found.mode, (2,), "mode found")
+        must.between(found.mode, -np.inf, np.inf, "mode found")
+    if found.acceptance is not None:
+        must.between(found.acceptance, 0.0, 1.0, "acceptance predicted")
+    if (modes := found.modes) is not None:
+        must.shape(modes.positions, (len(modes), 2), "modes found")
+        must.shape(modes.covariances, (len(modes), 2, 2), "covariances of the modes found")
+        must.matrices(modes.covariances, "covariances of modes", np.finfo(float).tiny)
+        must.close(modes.values, target.value(modes.positions), "potentials of the modes found")
+        ordered = (np.diff(modes.values) >= 0).all()
+        must.hold(ordered, "the mode of least potential must come first")
+        must.between(modes.ended, 1, np.inf, "searches that ended at a mode")
+    must.hold(len(rows) > 0, "the exploration ended without a single row to learn from")
     with np.errstate(all="ignore"):  # paths that ran away were paid for as well
-        values = drive.target.value(rows.positions)
-        gradients = drive.target.gradient(rows.positions)
-    demand_close(rows.values, values, "values of the training rows")
+        values, gradients = target.value_and_gradient(rows.positions)
+    must.close(rows.values, values, "values of the training rows")
     if rows.gradients is not None:
         known = np.isfinite(rows.gradients).all(axis=1)
-        demand_close(rows.gradients[known], gradients[known], "gradients of the training rows")
+        must.close(rows.gradients[known], gradients[known], "gradients of the training rows")
 
 
-@check("explorer")
-def check_all_is_taken(make: Factory) -> None:
-    """After each step the explorer has asked for all evaluations that it has made."""
-    drive = Drive(make)
-    while not drive.last.done:
-        drive.last = next(drive.steps)
-        left = len(drive.recording.drain())
-        demand(left == 0, f"{left} evaluations of a step were not asked for by evaluated()")
-
-
-@check("explorer")
-def check_fits_are_optional(make: Factory) -> None:
-    """An exploration ends within the warm-up, with findings, even if no fit ever succeeds."""
-    Drive.finished(make, fits=False)
-
-
-@check("explorer")
-def check_exploration_reproducible(make: Factory) -> None:
-    """The same start and generator give the same exploration."""
-    first, second = Drive.finished(make), Drive.finished(make)
-    demand(first.n_steps == second.n_steps, "two equal explorations took unequal numbers of steps")
-    end, again = (drive.last.findings.chains.positions for drive in (first, second))
-    demand_equal(again, end, "where two equal runs ended")
-    rows, others = (Evaluations.join(drive.rows, 2) for drive in (first, second))
-    demand_equal(others.positions, rows.positions, "training rows of two equal explorations")
-
+# --- schedules ---
 
 EXPLORED, BEFORE, KEPT = 60, 120, 6000
 """Iterations in the histories shown to a schedule: of exploration, before kept ones, and kept."""
@@ -206,11 +164,9 @@ def _deployed(made: list[Decision]) -> int:
 
 
 def _demand_frozen(decision: Decision, at: int, iteration: int) -> None:
-    demand(
-        decision.frozen and not decision.deploy,
-        f"frozen at iteration {at}, and at iteration {iteration} frozen={decision.frozen}, "
-        f"deploy={decision.deploy}; freeze for good, or say frozen=False",
-    )
+    right = decision.frozen and not decision.deploy
+    found = f"frozen={decision.frozen}, deploy={decision.deploy} at iteration {iteration}"
+    must.hold(right, f"frozen at iteration {at}, and {found}; freeze for good, or never say so")
 
 
 @check("schedule")
@@ -225,10 +181,10 @@ def check_decisions(make: Factory) -> None:
         for name in ("observe", "deploy", "frozen", "derivatives"):
             value = getattr(decision, name)
             what = f"{name} must be True or False, got {value!r} at iteration {i}"
-            demand(isinstance(value, bool | np.bool_), what)
+            must.hold(isinstance(value, bool | np.bool_), what)
     for one, which in ((make(), "another schedule"), (schedule, "it"), (schedule, "it again")):
         what = f"a schedule decided, and {which} decided differently on the same history"
-        demand(_decisions(one, moments, 0) == first, f"{what}; it may have no memory")
+        must.hold(_decisions(one, moments, 0) == first, f"{what}; it may have no memory")
 
 
 @check("schedule")
@@ -238,35 +194,30 @@ def check_learns(make: Factory) -> None:
     ``exploration`` is a positive number of rows, or None.
     """
     schedule, made = make(), _decisions(make(), _history(), 2)
-    learns, rate = schedule.learns, schedule.deployment_rate
-    deploys = [i for i, decision in enumerate(made) if decision.deploy]
-    n = len(deploys)
-    demand(bool(n) == bool(learns), f"learns is {learns}, but {n} of {len(made)} iterations deploy")
-    observed = not deploys or any(decision.observe for decision in made[: deploys[0] + 1])
-    demand(observed, "a surrogate is deployed, though nothing was observed")
-    demand(0 <= rate <= 1, f"deployment_rate must be from 0 to 1, got {rate!r}")
-    demand(rate > 0 or n <= 1, f"deployment_rate is 0, but {n} surrogates are deployed")
+    learns, rate, n = schedule.learns, schedule.deployment_rate, _deployed(made)
+    must.hold(bool(n) == bool(learns), f"learns is {learns}, but {n} of {len(made)} deploy")
+    observed = deployed = False
+    for decision in made:
+        observed, deployed = observed or decision.observe, deployed or decision.deploy
+        must.hold(observed or not deployed, "a surrogate is deployed, though nothing was observed")
+    must.between(rate, 0.0, 1.0, "deployment_rate")
+    must.hold(rate > 0 or n <= 1, f"deployment_rate is 0, but {n} surrogates are deployed")
     for gradients in (False, True):
         rows = schedule.exploration(gradients)
         right = rows is None or (isinstance(rows, int) and rows >= 1)
         what = f"exploration({gradients}) must be None or a whole number of at least 1"
-        demand(right, f"{what}, got {rows!r}")
+        must.hold(right, f"{what}, got {rows!r}")
 
 
 @check("schedule")
-def check_frozen_stays(make: Factory) -> None:
-    """Once frozen, a schedule stays frozen and deploys nothing."""
+def check_frozen(make: Factory) -> None:
+    """Once frozen, a schedule stays frozen and deploys nothing, at round numbers of draws too."""
     for seed in range(3):
         frozen_at = None
         for i, decision in enumerate(_decisions(make(), _history(), seed), 1):
             if frozen_at is not None:
                 _demand_frozen(decision, frozen_at, i)
             frozen_at = i if decision.frozen and frozen_at is None else frozen_at
-
-
-@check("schedule")
-def check_frozen_far_on(make: Factory) -> None:
-    """A schedule that is frozen when draws are kept deploys nothing at round numbers of them."""
     if not _decisions(make(), _history(1), 4)[-1].frozen:
         return
     rounded = [digit * 10**power for power in range(3, 13) for digit in (1, 2, 5)]
@@ -285,12 +236,13 @@ def check_learning_ends(make: Factory) -> None:
         deployed = _deployed(made[BEFORE:])
         kept += deployed
         sound = deployed == 0 or not made[BEFORE - 1].frozen
-        demand(sound, "kept iterations deploy surrogates although the schedule was frozen before")
+        must.hold(sound, "kept iterations deploy surrogates though the schedule was frozen before")
         # even slow rates fall between these: (1 + t)^-0.1 to a quarter
-        begins = (10**6, 10**12)
-        stretches = [_moments(BEFORE + begin + i for i in range(KEPT)) for begin in begins]
-        near, far = (_deployed(_decisions(make(), each, seed)) for each in stretches)
+        near, far = (
+            _deployed(_decisions(make(), _moments(BEFORE + begin + i for i in range(KEPT)), seed))
+            for begin in (10**6, 10**12)
+        )
         what = f"{near} and {far} surrogates are deployed in {KEPT} iterations from 1e6 and 1e12 on"
-        demand(far <= 0.8 * near, f"{what}; adaptation must stop, or its rate fall to zero")
+        must.hold(far <= 0.8 * near, f"{what}; adaptation must stop, or its rate fall to zero")
     what = "nothing is deployed among the kept draws, but the schedule never says that it is frozen"
-    demand(made[-1].frozen or kept > 0, what)
+    must.hold(made[-1].frozen or kept > 0, what)

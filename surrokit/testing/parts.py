@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
+from surrokit.capabilities import METRICS
 from surrokit.coordinates.transforms import products
 from surrokit.interfaces import (
     ChainState,
@@ -23,7 +24,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.potentials import Potential
-from surrokit.testing.targets import Gaussian, of_form, of_trace
+from surrokit.testing.targets import Gaussian
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -93,28 +94,6 @@ class LeaningWalk(PlainSampler):
         log_correction = 0.5 * (np.square(move) - np.square(back)).sum(axis=1)
         positions = state.positions + self.scale * (move + self.lean)
         return Proposal(positions=positions, log_correction=log_correction)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class OneSidedWalk(PlainSampler):
-    """A walk that steps more often to one side than to the other in the first coordinate.
-
-    A step goes to the right with probability p, else to the left, by a gamma-distributed length.
-    The second coordinate moves symmetrically. c is log((1 - p) / p) after a step to the right, and
-    the negative of that after a step to the left.
-    """
-
-    rightward: float = 0.8
-
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Move every chain once."""
-        n = len(state.positions)
-        right = rng.random(n) < self.rightward
-        move = rng.standard_normal((n, 2))
-        move[:, 0] = np.where(right, 1.0, -1.0) * rng.gamma(2.0, 0.5, n)
-        odds = np.log((1.0 - self.rightward) / self.rightward)
-        c = np.where(right, odds, -odds)
-        return Proposal(positions=state.positions + move, log_correction=c)
 
 
 def moved_on(
@@ -232,54 +211,42 @@ class ConstantMetric:
 
 @attrs.frozen(eq=False)
 class CurvedMetric:
-    """The metric G(q) = [[a, c], [c, b]], in which a, b and c are waves in q.
+    """The metric G(q) of its potential, with 1 + q1^2 / 4 on the diagonal besides.
 
-    a = 1.2 + sin(q1) / 2, b = 0.9 + 0.3 cos(q2), c = sin(q1 + q2) / 4. G is positive definite
-    everywhere, and needs no potential. ``products`` says whether it offers G u without the matrix,
-    as metrics of networks do.
+    ``products`` says whether it offers G u without the matrix, as metrics of networks do.
     """
 
     products: bool = True
 
-    needs: ClassVar[Capabilities] = frozenset()
+    needs: ClassVar[Capabilities] = METRICS
     tunable: ClassVar[bool] = False
 
     def adapt(self, covariance: FloatArray) -> Self:  # noqa: ARG002
         """Return itself."""
         return self
 
-    def factor(self, potential: Potential, positions: FloatArray) -> Cache:  # noqa: ARG002
+    def factor(self, potential: Any, positions: FloatArray) -> Cache:
         """Return G as ``mass``, shape (n, 2, 2)."""
-        first, second = positions.T
-        matrix = np.empty((len(positions), 2, 2))
-        matrix[:, 0, 0] = 1.2 + 0.5 * np.sin(first)
-        matrix[:, 1, 1] = 0.9 + 0.3 * np.cos(second)
-        matrix[:, 0, 1] = matrix[:, 1, 0] = 0.25 * np.sin(first + second)
-        return {"mass": matrix}
-
-    def slopes(self, positions: FloatArray) -> FloatArray:
-        """Return d_k G_ij, shape (n, 2, 2, 2) with k last."""
-        first, second = positions.T
-        slopes = np.zeros((len(positions), 2, 2, 2))
-        slopes[:, 0, 0, 0] = 0.5 * np.cos(first)
-        slopes[:, 1, 1, 1] = -0.3 * np.sin(second)
-        slopes[:, 0, 1] = slopes[:, 1, 0] = 0.25 * np.cos(first + second)[:, None]
-        return slopes
+        more = 1.0 + 0.25 * np.square(positions[:, 0])
+        return {"mass": potential.metric(positions) + more[:, None, None] * np.eye(2)}
 
     def log_determinant_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache
+        self, potential: Any, positions: FloatArray, cache: Cache
     ) -> FloatArray:
         """Return tr(G^-1 d_k G), shape (n, 2)."""
-        del potential
         inverse = np.asarray(np.linalg.inv(cache["mass"]), dtype=np.float64)
-        return of_trace(self.slopes(positions), inverse)
+        found: FloatArray = potential.metric_trace_gradient(positions, inverse)
+        found[:, 0] += 0.5 * positions[:, 0] * np.trace(inverse, axis1=1, axis2=2)
+        return found
 
     def form_gradient(
-        self, potential: Potential, positions: FloatArray, cache: Cache, velocities: FloatArray
+        self, potential: Any, positions: FloatArray, cache: Cache, velocities: FloatArray
     ) -> FloatArray:
         """Return u^T d_k G u, shape (n, 2)."""
-        del potential, cache
-        return of_form(self.slopes(positions), velocities)
+        del cache
+        found: FloatArray = potential.metric_form_gradient(positions, velocities)
+        found[:, 0] += 0.5 * positions[:, 0] * np.square(velocities).sum(axis=1)
+        return found
 
     def draw(self, rng: np.random.Generator, cache: Cache) -> FloatArray:
         """Draw momenta from N(0, G), shape (n, 2)."""

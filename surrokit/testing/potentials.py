@@ -19,20 +19,12 @@ from surrokit.errors import ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
 from surrokit.potentials import offers_curvature_derivatives, offers_curvatures
-from surrokit.testing.demands import (
+from surrokit.testing import must
+from surrokit.testing.checks import (
     Factory,
     answers,
     arguments,
     check,
-    demand,
-    demand_close,
-    demand_derivative,
-    demand_equal,
-    demand_near,
-    demand_semi_definite,
-    demand_shape,
-    demand_symmetric,
-    difference,
     evaluations_of,
     place,
     positions_for,
@@ -61,32 +53,30 @@ def check_capabilities(make: Factory) -> None:
     potential = make()
     declared, dim = potential.capabilities, potential.dim
     whole = isinstance(dim, int) and dim >= 1
-    demand(whole, f"dim must be a whole number of at least 1, got {dim!r}")
-    what = "capabilities must be a frozenset of names"
-    demand(isinstance(declared, frozenset), f"{what}, got {type(declared).__name__}")
-    unknown, known = sorted(declared - can.KNOWN), sorted(can.KNOWN)
-    demand(not unknown, f"capabilities hold {unknown}, but known names are {known}")
+    must.hold(whole, f"dim must be a whole number of at least 1, got {dim!r}")
+    known = isinstance(declared, frozenset) and declared <= can.KNOWN
+    must.hold(known, f"capabilities must be a frozenset of {sorted(can.KNOWN)}, got {declared!r}")
     for name in sorted(declared):
         for method in methods_of(name):
             has = callable(getattr(potential, method, None))
-            demand(has, f"capability {name!r} is declared, but there is no method {method}")
+            must.hold(has, f"capability {name!r} is declared, but there is no method {method}")
     for without, names in GOES_WITH.items():
         for name in declared.intersection(names):
             what = f"capability {name!r} is declared without {without!r}, which goes with it"
-            demand(without in declared, what)
+            must.hold(without in declared, what)
     positions = place(lambda: potential)[1]
     for some in (positions, positions[:1]):
         found, sizes = answers(potential, some), {"q": dim}
         if "forward[0]" in found:
             outputs = found["forward[0]"].shape
-            demand(len(outputs) == 2, f"forward must return shape (n, m), got {outputs}")
+            must.hold(len(outputs) == 2, f"forward must return shape (n, m), got {outputs}")
             sizes["m"] = outputs[1]
         for name, array in found.items():
             method, _, number = name.rstrip("]").partition("[")
-            axes = BY_NAME[method].gives[int(number or 0)]
-            demand_shape(array, (len(some), *(sizes[axis] for axis in axes)), name)
+            axes = BY_NAME[method].gives[int(number)]
+            must.shape(array, (len(some), *(sizes[axis] for axis in axes)), name)
     if can.INITIAL in declared:
-        demand_shape(potential.initial(np.random.default_rng(3), 3), (3, dim), "initial")
+        must.shape(potential.initial(np.random.default_rng(3), 3), (3, dim), "initial")
 
 
 @check("potential")
@@ -106,14 +96,14 @@ def check_same_answer(make: Factory) -> None:
     answers(potential, positions[:2] - 0.3)
     second = answers(potential, positions.copy())
     for name in first:
-        demand_equal(second[name], first[name], f"{name} asked twice at the same positions")
-        demand_equal(held[name], first[name], f"{name} kept by the caller over a later evaluation")
+        must.equal(second[name], first[name], f"{name} asked twice at the same positions")
+        must.equal(held[name], first[name], f"{name} kept by the caller over a later evaluation")
     for given, how in ((frozen, "read-only"), (spaced, "strided"), (positions, "writable")):
         before = given.copy()
         found = answers(potential, given)
-        demand_equal(given, before, f"{how} positions before and after an evaluation")
+        must.equal(given, before, f"{how} positions before and after an evaluation")
         for name, array in found.items():
-            demand_close(array, first[name], f"{name} of {how} positions", atol=1e-9)
+            must.close(array, first[name], f"{name} of {how} positions", atol=1e-9)
 
 
 @check("potential")
@@ -124,9 +114,8 @@ def check_rows(make: Factory) -> None:
     singles = [answers(potential, positions[i : i + 1]) for i in range(len(positions))]
     for name, array in answers(potential, positions).items():
         stacked = np.concatenate([one[name] for one in singles])
-        finite = np.abs(array[np.isfinite(array)])
-        atol = 1e-9 * (finite.max() if finite.size else 1.0)
-        demand_close(array, stacked, f"{name} of a batch against its rows", rtol=1e-7, atol=atol)
+        atol = 1e-9 * np.abs(array[np.isfinite(array)]).max(initial=0.0)
+        must.close(array, stacked, f"{name} of a batch against its rows", rtol=1e-7, atol=atol)
 
 
 @check("potential")
@@ -136,15 +125,13 @@ def check_wrong_shape(make: Factory) -> None:
     dim = potential.dim
     for name in sorted(evaluations_of(potential)):
         positions, *factors = arguments(potential, name, np.zeros((2, dim)))
-        wrong = [
-            (f"positions of shape {shape}, where dim is {dim},", [np.zeros(shape), *factors])
-            for shape in ((dim,), (2, dim + 1), (1, 2, dim))
-        ] + [
-            (f"factors of shape {other.shape} in place of {right.shape}", [positions, other])
+        wrong = [[np.zeros(shape), *factors] for shape in ((dim,), (2, dim + 1), (1, 2, dim))]
+        wrong += [
+            [positions, other]
             for right in factors
             for other in (right[:1], right[..., 0], right[..., None])
         ]
-        for what, given in wrong:
+        for given in wrong:
             found = "returned; surrokit.arguments has checks of shapes"
             try:
                 getattr(potential, name)(*given)
@@ -152,7 +139,9 @@ def check_wrong_shape(make: Factory) -> None:
                 continue
             except Exception as error:
                 found = f"raised {type(error).__name__}: {error}"
-            raise AssertionError(f"{name} of {what} must raise ShapeError, but {found}")
+            shapes = " and ".join(str(array.shape) for array in given)
+            what = f"{name} of arrays of shape {shapes}, where dim is {dim},"
+            raise AssertionError(f"{what} must raise ShapeError, but {found}")
 
 
 @check("potential")
@@ -168,23 +157,20 @@ def check_far_values(make: Factory) -> None:
         with np.errstate(all="ignore"):
             values = np.array(bound.value(positions + scale * directions))
         values[list(calls.causes)] = np.inf
-        nan = np.isnan(values)
-        demand(
-            not nan.any(),
-            f"value is NaN at {int(nan.sum())} of {len(nan)} positions about {scale:g} away; "
-            "return inf where there is no density, or raise EvaluationError",
-        )
+        n, what = int(np.isnan(values).sum()), f"positions about {scale:g} away"
+        advice = "return inf where there is no density, or raise EvaluationError"
+        must.hold(n == 0, f"value is NaN at {n} of {len(values)} {what}; {advice}")
 
 
 @placed(can.GRADIENT)
 def check_gradient(potential: Any, positions: FloatArray) -> None:
     """The gradient is that of the value, comes with the same value, and is the same alone."""
     values, gradients = potential.value_and_gradient(positions)
-    demand_close(values, potential.value(positions), "value that comes with the gradient")
-    demand_derivative(gradients, potential.value, positions, "gradient")
+    must.close(values, potential.value(positions), "value that comes with the gradient")
+    must.derivative(gradients, potential.value, positions, "gradient")
     if can.GRADIENT_ALONE in potential.capabilities:
         alone = potential.gradient(positions)
-        demand_close(alone, gradients, "gradient alone against value_and_gradient")
+        must.close(alone, gradients, "gradient alone against value_and_gradient")
 
 
 def _slope(potential: Any) -> Callable[[FloatArray], FloatArray]:
@@ -209,9 +195,9 @@ def _demand_contractions(potential: Any, positions: FloatArray, matrix: str) -> 
         (form, outer, "u^T d_k G u"),
     ):
         weighed = partial(_weigh, getattr(potential, matrix), weights)
-        demand_derivative(found, weighed, positions, f"{what}, G the {matrix},")
+        must.derivative(found, weighed, positions, f"{what}, G the {matrix},")
     what, atol = "tr(A d_k G) with A = u u^T against u^T d_k G u", 1e-9 * (1 + np.abs(form).max())
-    demand_close(trace(positions, outer), form, f"{what}, G the {matrix}", atol=atol)
+    must.close(trace(positions, outer), form, f"{what}, G the {matrix}", atol=atol)
 
 
 def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -219,7 +205,7 @@ def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatAr
     if can.HESSIAN in potential.capabilities:
         hessian = potential.hessian(positions)
         return hessian, np.zeros_like(hessian)
-    return difference(_slope(potential), positions)
+    return must.difference(_slope(potential), positions)
 
 
 @placed(can.GRADIENT, claimed=lambda each: each.capabilities & can.HESSIANS)
@@ -230,24 +216,23 @@ def check_hessian(potential: Any, positions: FloatArray) -> None:
     """
     offers, (hessian, error) = potential.capabilities, _hessian(potential, positions)
     if can.HESSIAN in offers:
-        demand_symmetric(hessian, "Hessian")
-        demand_derivative(hessian, _slope(potential), positions, "Hessian")
+        must.matrices(hessian, "Hessian")
+        must.derivative(hessian, _slope(potential), positions, "Hessian")
     if can.HESSIAN_DERIVATIVE in offers:
         _demand_contractions(potential, positions, "hessian")
     if can.HESSIAN_PRODUCT in offers:
         _, vectors = arguments(potential, "hessian_product", positions)
         expected = np.einsum("nij,nj->ni", hessian, vectors)
         found = potential.hessian_product(positions, vectors)
-        what = "product with the Hessian against that of the matrix"
-        demand_near(found, expected, error.sum(axis=2), what)
+        must.near(found, expected, error.sum(axis=2), "product with the Hessian")
     if can.HESSIAN_DIAGONAL in offers:
         found = potential.hessian_diagonal(positions)
         expected, apart = (np.einsum("nkk->nk", array) for array in (hessian, error))
-        demand_near(found, expected, apart, "diagonal of the Hessian against that of the matrix")
+        must.near(found, expected, apart, "diagonal of the Hessian")
         _, weights = arguments(potential, "hessian_diagonal_gradient", positions)
         found = potential.hessian_diagonal_gradient(positions, weights)
         weighed = partial(_weigh, potential.hessian_diagonal, weights)
-        demand_derivative(found, weighed, positions, "sum_j c_j d_k G_jj")
+        must.derivative(found, weighed, positions, "sum_j c_j d_k G_jj")
 
 
 @check("potential", can.CONVEX, can.GRADIENT)
@@ -257,51 +242,43 @@ def check_convex(make: Factory) -> None:
     centre = near.mean(axis=0)
     for scale in (1.0, 3.0):
         positions = centre + scale * (near - centre)
-        positions = positions[np.isfinite(potential.value(positions))]
-        hessian, _ = _hessian(potential, positions)
-        least = np.linalg.eigvalsh(hessian)[:, 0] if len(hessian) else np.empty(0)
-        demand(
-            (least > 0).all(),
-            "capability 'convex' says that the Hessian is positive definite everywhere, but its "
-            f"least eigenvalue is {least.min(initial=np.inf):.3g} at one of {len(positions)} "
-            "positions",
-        )
+        hessian, _ = _hessian(potential, positions[np.isfinite(potential.value(positions))])
+        least = np.linalg.eigvalsh(hessian).min(initial=np.inf)
+        must.hold(least > 0, f"of a convex potential the Hessian has the eigenvalue {least:.3g}")
 
 
 @placed(can.GAUSSIAN)
 def check_gaussian(potential: Any, positions: FloatArray) -> None:
     """Mean and factor are those of the normal distribution whose potential this is."""
     dim, mean, factor = potential.dim, potential.mean, potential.factor
-    demand_shape(mean, (dim,), "mean")
-    demand_shape(factor, (dim, dim), "factor")
-    demand_equal(np.triu(factor, 1), np.zeros((dim, dim)), "factor above its diagonal")
+    must.shape(mean, (dim,), "mean")
+    must.shape(factor, (dim, dim), "factor")
+    must.equal(np.triu(factor, 1), np.zeros((dim, dim)), "factor above its diagonal")
     with np.errstate(all="ignore"):
         white = np.linalg.solve(factor, (positions - mean).T)
         expected = 0.5 * np.square(white).sum(axis=0)
     values, atol = potential.value(positions), 1e-8 * (1.0 + np.abs(expected).max())
     what = "differences of values against |L^-1 (q - mean)|^2 / 2"
-    demand_close(values - values[0], expected - expected[0], what, rtol=1e-7, atol=atol)
+    must.close(values - values[0], expected - expected[0], what, rtol=1e-7, atol=atol)
 
 
 @placed(can.VARIANCE)
 def check_variance(potential: Any, positions: FloatArray) -> None:
     """The variance is finite and not negative."""
-    variance = potential.variance(positions)
-    right = np.isfinite(variance).all() and (variance >= 0).all()
-    demand(right, f"variance must be finite and at least 0, got {variance}")
+    must.between(potential.variance(positions), 0.0, np.inf, "variance")
 
 
 @placed(can.METRIC)
 def check_metric_matrix(potential: Any, positions: FloatArray) -> None:
     """The metric is symmetric without a negative eigenvalue, and gives products and derivatives."""
     metric = potential.metric(positions)
-    demand_semi_definite(metric, "the metric, a Fisher or Gauss-Newton matrix,")
-    demand(np.abs(metric).max(axis=(1, 2)).all(), "the metric is zero at some position")
+    must.matrices(metric, "the metric, a Fisher or Gauss-Newton matrix,", 0.0)
+    must.hold(np.abs(metric).max(axis=(1, 2)).all(), "the metric is zero at some position")
     if can.METRIC_PRODUCT in potential.capabilities:
         _, vectors = arguments(potential, "metric_product", positions)
         expected = np.einsum("nij,nj->ni", metric, vectors)
         found, atol = potential.metric_product(positions, vectors), 1e-9 * (1 + abs(expected).max())
-        demand_close(found, expected, "product with the metric against the matrix", atol=atol)
+        must.close(found, expected, "product with the metric", atol=atol)
     if can.METRIC_DERIVATIVE in potential.capabilities:
         _demand_contractions(potential, positions, "metric")
 
@@ -312,17 +289,17 @@ def check_forward(potential: Any, positions: FloatArray) -> None:
     offers, outputs = potential.capabilities, potential.forward(positions)
     if can.JACOBIAN in offers:
         same, jacobian = potential.forward_and_jacobian(positions)
-        demand_close(same, outputs, "outputs that come with the Jacobian")
-        demand_derivative(jacobian, potential.forward, positions, "Jacobian")
+        must.close(same, outputs, "outputs that come with the Jacobian")
+        must.derivative(jacobian, potential.forward, positions, "Jacobian")
     if can.VJP in offers:
         same, gradients = potential.forward_and_gradient(positions)
-        demand_close(same, outputs, "outputs that come with the gradient")
-        demand_derivative(gradients, potential.value, positions, "gradient by the adjoint")
+        must.close(same, outputs, "outputs that come with the gradient")
+        must.derivative(gradients, potential.value, positions, "gradient by the adjoint")
     if {can.FORWARD_HESSIAN, can.JACOBIAN} <= offers:
         _, weights = arguments(potential, "forward_hessian_product", positions)
         weighed = partial(_weigh, lambda q: potential.forward_and_jacobian(q)[1], weights)
         found = potential.forward_hessian_product(positions, weights)
-        demand_derivative(found, weighed, positions, "sum of W_mi d_i d_k F_m")
+        must.derivative(found, weighed, positions, "sum of W_mi d_i d_k F_m")
 
 
 def _demand_partial(
@@ -334,8 +311,8 @@ def _demand_partial(
         ("outputs", by_outputs, lambda x: function(x, positions), outputs),
         ("positions", by_positions, lambda q: function(outputs, q), positions),
     ):
-        demand_shape(array, where.shape, f"{what} in the {name}")
-        demand_derivative(array, of_one, where, f"{what} in the {name}")
+        must.shape(array, where.shape, f"{what} in the {name}")
+        must.derivative(array, of_one, where, f"{what} in the {name}")
 
 
 @placed(can.FORWARD)
@@ -343,10 +320,10 @@ def check_energy(potential: Any, positions: FloatArray) -> None:
     """The value is the energy of the outputs, whose gradients are those of its value."""
     outputs, energy = potential.forward(positions), potential.energy
     expected = energy.value(outputs, positions)
-    demand_shape(expected, (len(positions),), "energy.value")
-    demand_close(potential.value(positions), expected, "value against the energy of the outputs")
+    must.shape(expected, (len(positions),), "energy.value")
+    must.close(potential.value(positions), expected, "value against the energy of the outputs")
     value, *gradients = energy.value_and_gradients(outputs, positions)
-    demand_close(value, expected, "value that comes with the gradients")
+    must.close(value, expected, "value that comes with the gradients")
     _demand_partial(gradients, energy.value, outputs, positions, "gradient of the energy")
 
 
@@ -357,17 +334,18 @@ def check_energy_curvatures(potential: Any, positions: FloatArray) -> None:
     Both are in outputs and in positions.
     """
     outputs, energy = potential.forward(positions), potential.energy
-    kept = outputs.copy(), positions.copy()
-    by_outputs, by_positions = energy.curvatures(outputs, positions)
-    demand_equal(outputs, kept[0], "outputs before and after the energy's curvatures")
-    demand_equal(positions, kept[1], "positions before and after the energy's curvatures")
+    found: list[FloatArray] = []
+    must.untouched(
+        lambda: found.extend(energy.curvatures(outputs, positions)),
+        {"outputs": outputs, "positions": positions},
+    )
+    by_outputs, by_positions = found
     (n, m), dim = outputs.shape, positions.shape[1]
     what, diagonal = "curvature of the energy in the", by_outputs.ndim == 2
-    demand_shape(by_outputs, (n, m) if diagonal else (n, m, m), f"{what} outputs")
-    demand_shape(by_positions, (n, dim, dim), f"{what} positions")
-    whole = by_outputs[:, :, None] * np.eye(m) if diagonal else by_outputs
-    demand_semi_definite(whole, f"{what} outputs")
-    demand_semi_definite(by_positions, f"{what} positions")
+    must.shape(by_outputs, (n, m) if diagonal else (n, m, m), f"{what} outputs")
+    must.shape(by_positions, (n, dim, dim), f"{what} positions")
+    must.matrices(by_outputs[:, :, None] * np.eye(m) if diagonal else by_outputs, what, 0.0)
+    must.matrices(by_positions, f"{what} positions", 0.0)
     if not offers_curvature_derivatives(energy):
         return
     rng = np.random.default_rng(7)
@@ -379,5 +357,5 @@ def check_energy_curvatures(potential: Any, positions: FloatArray) -> None:
         c, r = energy.curvatures(x, q)
         return _weigh(lambda _: c, first, x) + _weigh(lambda _: r, second, x)
 
-    found = energy.curvature_gradients(outputs, positions, first, second)
-    _demand_partial(found, weigh, outputs, positions, "gradient of the energy's curvatures")
+    gradients = energy.curvature_gradients(outputs, positions, first, second)
+    _demand_partial(gradients, weigh, outputs, positions, "gradient of the energy's curvatures")

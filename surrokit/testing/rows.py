@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions
 from surrokit.potentials import Ball, move_bounds, of_order
-from surrokit.testing.demands import demand, demand_close, demand_equal, demand_shape
+from surrokit.testing import must
 from surrokit.testing.potentials import placed
-from surrokit.testing.targets import Gaussian
+from surrokit.testing.targets import BananaSum, Derived, Gaussian
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
-class SelectedRows(ABC):
-    """The sum of some rows' terms alone: no potential of a density, as it may have no lower bound.
-
-    Rows may be evaluated where exact calls are refused.
-    """
-
-    dim: ClassVar[int] = 2
-    capabilities: ClassVar[Capabilities] = frozenset(
-        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN}
-    )
-
-    @abstractmethod
-    def derivative(self, order: int, q: FloatArray) -> FloatArray:
-        """Return the sum at q (n, 2), shape (n,), its gradient, or its second derivatives."""
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return the sum, shape (n,), at positions of shape (n, 2)."""
-        return self.derivative(0, check_positions(positions, 2))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return its gradient, shape (n, 2)."""
-        return self.derivative(1, check_positions(positions, 2))
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return its second derivatives, shape (n, 2, 2)."""
-        return self.derivative(2, check_positions(positions, 2))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both, shapes (n,) and (n, 2)."""
-        return self.value(positions), self.gradient(positions)
-
-
 @attrs.frozen(eq=False)
-class _CubicRows(SelectedRows):
-    """The sum of w_i (x_i . q - m_i)^3 / 6 over some rows."""
+class _CubicRows(Derived):
+    """The sum of w_i (x_i . q - m_i)^3 / 6 over some rows, which has no lower bound."""
 
     directions: FloatArray  # x_i, shape (m, 2)
     offsets: FloatArray  # m_i
     weights: FloatArray  # w_i
+
+    capabilities: ClassVar[Capabilities] = BananaSum.capabilities
 
     def derivative(self, order: int, q: FloatArray) -> FloatArray:
         x, t = self.directions, q @ self.directions.T - self.offsets
@@ -99,14 +67,9 @@ class Summed(Gaussian):
 
     def expand(self, centre: FloatArray) -> CubicExpansion:
         """Return the expansions of all terms at ``centre (2,)``."""
-        here = np.asarray(centre)[None]
-        self._open(here)
-        return CubicExpansion(
-            target=self,
-            centre=np.array(centre),
-            gradient=self.rows.gradient(here)[0],
-            hessian=self.rows.hessian(here)[0],
-        )
+        here = self._open(np.array(centre)[None])
+        gradient, hessian = self.rows.gradient(here)[0], self.rows.hessian(here)[0]
+        return CubicExpansion(target=self, centre=here[0], gradient=gradient, hessian=hessian)
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
         """Return w_i |L^T x_i|^3 / 6, shape (n_rows,), with L the ``factor (2, 2)``."""
@@ -114,7 +77,7 @@ class Summed(Gaussian):
         return np.asarray(self.rows.weights / 6.0 * norms**3)
 
     def select(self, rows: IntArray) -> _CubicRows:
-        """Return the sum of some rows' terms alone."""
+        """Return the sum of some rows' terms alone, which may be evaluated in any case."""
         of = self.rows
         return _CubicRows(of.directions[rows], of.offsets[rows], of.weights[rows])
 
@@ -129,14 +92,14 @@ class CubicExpansion:
     hessian: FloatArray
     third: FloatArray | None = None
 
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""
-        return np.asarray(self.target.value(positions) - self._all(positions).sum(axis=1))
-
     def _all(self, positions: FloatArray) -> FloatArray:
         """Return D_i(q) = w_i (x_i . h)^3 / 6 of all rows, shape (n, n_rows)."""
         along = (positions - self.centre) @ self.target.rows.directions.T
         return np.asarray(self.target.rows.weights / 6.0 * along * along * along)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return V, shape (n,), at positions of shape (n, 2): U less all remainders."""
+        return np.asarray(self.target.value(positions) - self._all(positions).sum(axis=1))
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q) of pairs of row and position, shape (m,)."""
@@ -165,38 +128,14 @@ class BananaRows:
     sd: float
     n_rows: ClassVar[int] = 2
 
-    def select(self, rows: IntArray) -> SelectedRows:
+    def select(self, rows: IntArray) -> BananaSum:
         """Return the sum of the terms of some rows, shape (m,)."""
         first, second = np.bincount(rows, minlength=2)
-        return _SelectedBananaRows(first=float(first), second=second / self.sd**2)
+        return BananaSum(float(first), second / self.sd**2)
 
     def row_bounds(self, factor: FloatArray) -> FloatArray:
-        """Return 0 and |L|^3, shape (2,): the first row is quadratic, and the second is not.
-
-        The third derivative of the second row has no bound; these numbers only rank the rows.
-        """
+        """Return 0 and |L|^3, shape (2,), which rank the rows: the second one has no bound."""
         return np.array([0.0, float(np.linalg.norm(factor)) ** 3])
-
-
-@attrs.frozen(kw_only=True)
-class _SelectedBananaRows(SelectedRows):
-    """a q1^2 / 2 + b (q2 - q1^2)^2 / 2, with a and b the weights of the two rows."""
-
-    first: float
-    second: float
-
-    def derivative(self, order: int, q: FloatArray) -> FloatArray:
-        x, bent = q[:, 0], q[:, 1] - np.square(q[:, 0])
-        pull = self.second * bent
-        if order == 0:
-            return np.asarray(0.5 * (self.first * np.square(x) + pull * bent))
-        if order == 1:
-            return np.column_stack([self.first * x - 2.0 * x * pull, pull])
-        hessian = np.empty((len(x), 2, 2))
-        hessian[:, 0, 0] = self.first + self.second * (4.0 * np.square(x) - 2.0 * bent)
-        hessian[:, 0, 1] = hessian[:, 1, 0] = -2.0 * self.second * x
-        hessian[:, 1, 1] = self.second
-        return hessian
 
 
 def _centre(positions: FloatArray) -> FloatArray:
@@ -222,21 +161,21 @@ def _orders(potential: Any) -> tuple[int, ...]:
 def check_selected(potential: Any, positions: FloatArray) -> None:
     """Terms of single rows add up, count as often as they are given, and have derivatives."""
     whole = isinstance(potential.n_rows, int) and potential.n_rows >= 1
-    demand(whole, f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}")
+    must.hold(whole, f"n_rows must be a whole number of at least 1, got {potential.n_rows!r}")
     rows = _some(potential)
     chosen = potential.select(rows)
-    missing = {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN} - chosen.capabilities
-    demand(not missing, f"selected rows must offer gradients and Hessians, but lack {missing}")
-    value, gradient = chosen.value_and_gradient(positions)
-    demand_shape(value, (len(positions),), "value of selected rows")
+    missing = BananaSum.capabilities - chosen.capabilities
+    must.hold(not missing, f"selected rows must offer gradients and Hessians, but lack {missing}")
+    must.shape(chosen.value(positions), (len(positions),), "value of selected rows")
     single = [potential.select(rows[i : i + 1]) for i in range(len(rows))]
     values = np.array([one.value(positions) for one in single])
-    slopes = sum(one.gradient(positions) for one in single)
-    bends = sum(one.hessian(positions) for one in single)
-    what, atol = "of rows against single rows", 1e-10 * (1.0 + np.abs(values).sum(axis=0))
-    demand_close(value, values.sum(axis=0), f"sum {what}", atol=atol)
-    demand_close(gradient, slopes, f"gradient {what}", atol=1e-9)
-    demand_close(chosen.hessian(positions), bends, f"Hessian {what}", atol=1e-9)
+    for found, total, what in (
+        (chosen.value_and_gradient(positions)[0], values.sum(axis=0), "sum"),
+        (chosen.gradient(positions), sum(one.gradient(positions) for one in single), "gradient"),
+        (chosen.hessian(positions), sum(one.hessian(positions) for one in single), "Hessian"),
+    ):
+        atol = 1e-9 + 1e-10 * np.abs(values).sum(axis=0).max()
+        must.close(found, total, f"{what} of rows against single rows", atol=atol)
 
 
 @placed(can.ROWS)
@@ -250,14 +189,14 @@ def check_expansion(potential: Any, positions: FloatArray) -> None:
     value = potential.value(positions)
     for order in _orders(potential):
         expansion = potential.expand(centre, **of_order(order))
-        demand_equal(expansion.centre, centre, "centre of an expansion")
-        demand_close(expansion.gradient, gradient, "gradient of all terms at the centre", atol=size)
-        demand_close(expansion.hessian, hessian, "Hessian of all terms at the centre", atol=size)
+        must.equal(expansion.centre, centre, "centre of an expansion")
+        must.close(expansion.gradient, gradient, "gradient of all terms at the centre", atol=size)
+        must.close(expansion.hessian, hessian, "Hessian of all terms at the centre", atol=size)
         remainders = expansion.remainders(positions, rows, owners)
-        demand_shape(remainders, (len(rows),), "remainders")
+        must.shape(remainders, (len(rows),), "remainders")
         total = expansion.value(positions) + np.bincount(owners, remainders)
         atol = 1e-9 * (1.0 + np.abs(value) + n_rows)
-        demand_close(total, value, "V plus all remainders against U", atol=atol)
+        must.close(total, value, "V plus all remainders against U", atol=atol)
 
 
 @placed(can.ROWS)
@@ -274,18 +213,19 @@ def check_remainders(potential: Any, positions: FloatArray) -> None:
             expected = _remainders(potential.select(np.array([row])), positions, expansion, order)
             atol = 1e-8 if order == 2 else 1e-5  # with third-order terms made by differences
             found, wanted = remainders[ours], expected[owners[ours]]
-            demand_close(found, wanted, "remainders of a row", atol=atol)
+            must.close(found, wanted, "remainders of a row", atol=atol)
         changes = expansion.changes(positions, after, rows, owners)
         expected = expansion.remainders(after, rows, owners) - remainders
-        demand_close(changes, expected, "changes against differences of remainders", atol=1e-9)
+        must.close(changes, expected, "changes against differences of remainders", atol=1e-9)
         turned = np.random.default_rng(5).permutation(len(rows))
         shuffled = expansion.changes(positions, after, rows[turned], owners[turned])
-        what = "changes of the same pairs in another order"
-        demand_close(shuffled, changes[turned], what, atol=1e-9)
+        must.close(
+            shuffled, changes[turned], "changes of the same pairs in another order", atol=1e-9
+        )
         each = expansion.changes(positions, after, everything, movers)
         total = np.asarray(np.bincount(movers, np.maximum(each, 0.0)), dtype=np.float64)
         found, atol = expansion.increases(positions, after), 1e-9 * (1.0 + potential.n_rows)
-        demand_close(found, total, "increases against all positive changes", atol=atol)
+        must.close(found, total, "increases against all positive changes", atol=atol)
 
 
 def _remainders(one: Any, positions: FloatArray, expansion: Any, order: int) -> FloatArray:
@@ -329,8 +269,8 @@ def check_row_bounds(potential: Any, positions: FloatArray) -> None:
                 radius = float(np.linalg.norm(np.concatenate([start, end]), axis=1).max())
                 asked = of_order(order, _in_ball(potential, expansion.centre, radius))
                 bounds = np.asarray(potential.row_bounds(factor, **asked))
-                demand_shape(bounds, (potential.n_rows,), "row_bounds")
-                demand((bounds >= 0.0).all(), "row_bounds must not be negative")
+                must.shape(bounds, (potential.n_rows,), "row_bounds")
+                must.hold((bounds >= 0.0).all(), "row_bounds must not be negative")
                 rows, owners = _pairs(some, len(start))
                 before, after = (expansion.centre + each @ factor.T for each in (start, end))
                 changes = np.abs(expansion.changes(before, after, rows, owners))
@@ -338,11 +278,9 @@ def check_row_bounds(potential: Any, positions: FloatArray) -> None:
                 counts = changes > 1e-9  # smaller ones are rounding
                 shares = changes[counts] / allowed[counts]
                 tightest = max(tightest, float(shares.max(initial=0.0)))
-        demand(
-            tightest <= 1.0 + 1e-6,
-            f"a row changes by {tightest:.4g} times its bound beyond its expansion to order "
-            f"{order}; row_bounds must hold everywhere, or in the whole ball, or draws are biased",
-        )
+        what = f"a row changes by {tightest:.4g} times its bound beyond its expansion"
+        advice = "row_bounds must hold everywhere, or in the whole ball, or draws are biased"
+        must.hold(tightest <= 1.0 + 1e-6, f"{what} to order {order}; {advice}")
 
 
 @placed(can.ROWS_DRAWN)
@@ -351,9 +289,9 @@ def check_row_draws(potential: Any, positions: FloatArray) -> None:
     factor = np.eye(potential.dim)
     asked = of_order(2, _in_ball(potential, _centre(positions), 1.5))
     bounds, draws = potential.row_bounds(factor, **asked), potential.row_draws(factor, **asked)
-    demand_close(draws.total, bounds.sum(), "total of bounds", rtol=1e-9)
+    must.close(draws.total, bounds.sum(), "total of bounds", rtol=1e-9)
     rng = np.random.default_rng(3)
     for n in (1, 500) if draws.total > 0.0 else ():
         rows, found = draws.draw(n, rng)
-        demand(rows.shape == (n,), f"row_draws must return {n} rows, got shape {rows.shape}")
-        demand_close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)
+        must.shape(rows, (n,), f"{n} rows of row_draws", "i")
+        must.close(found, bounds[rows], "bounds of rows drawn", rtol=1e-9)

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from surrokit.errors import ConfigurationError
 from surrokit.registry.catalogue import Catalogue, Composer, default_catalogue
-from surrokit.registry.components import Component, binds_as
+from surrokit.registry.components import KINDS, Component, missing_members
 
 # each declares its checks
 from surrokit.testing import (  # noqa: F401
@@ -26,7 +26,7 @@ from surrokit.testing import (  # noqa: F401
     samplers,
     surrogates,
 )
-from surrokit.testing.demands import CHECKS, Check, CheckedKind, Factory, Level
+from surrokit.testing.checks import CHECKS, Check, CheckedKind, Factory, Level
 from surrokit.testing.plugins import components_of
 
 if TYPE_CHECKING:
@@ -35,39 +35,16 @@ if TYPE_CHECKING:
 DEFAULT_LEVELS: tuple[Level, ...] = ("quick", "statistical")
 """The levels that run unless others are asked for."""
 
-Outcome: TypeAlias = Literal["passed", "failed", "known failure"]
-"""The outcome of a check. A known failure that passes counts as failed."""
 
-KnownFailures: TypeAlias = Mapping[str, str]
-"""Name of a check, or ``check[part]``, to the reason why it fails."""
-
-_SIGNS: dict[CheckedKind, tuple[str, ...]] = {
-    "policy": ("choose", "plain"),
-    "surrogate": ("learner",),
-    "integrator": ("advance", "cache"),
-    "schedule": ("learns", "decide"),
-    "explorer": ("needs", "explore"),
-    "metric": ("draw", "velocity", "energy"),
-    "potential": ("dim", "capabilities", "value"),
-}
-
-
-def _kind_of(part: Any) -> CheckedKind:
-    """Return the kind of a part, by its methods."""
-    for kind, names in _SIGNS.items():
-        if all(hasattr(part, name) for name in names):
-            return kind
-    if (kind_bound := binds_as(part)) is not None:
-        return kind_bound
-    if callable(part) and not isinstance(part, type):
-        return "wrapper"
-    raise ConfigurationError(
-        f"a {type(part).__name__} has the methods of no kind of part; see surrokit.plugin, or name "
-        f"its kind, one of {', '.join(CHECKS)}"
-    )
-
-
-def _checks_of(kind: str) -> list[Check]:
+def _checks_of(kind: str | None, part: Any) -> list[Check]:
+    """Return the checks of a kind, or of the kind whose methods a part has."""
+    if kind is None:
+        kind = next((each for each in KINDS if not missing_members(each, part)), None)
+        if kind is None:
+            raise ConfigurationError(
+                f"a {type(part).__name__} has the methods of no kind of part; see surrokit.plugin, "
+                f"or name its kind, one of {', '.join(CHECKS)}"
+            )
     if kind not in CHECKS:
         raise ConfigurationError(f"kind must be one of {', '.join(CHECKS)}, got {kind!r}")
     return CHECKS[kind]
@@ -81,9 +58,11 @@ def _labelled(
     for part in parts:
         named: list[tuple[str, Factory]] = []
         if isinstance(part, Component):
+            known = _with_components(catalogue or default_catalogue(), [part])
             for settings in part.examples:
                 words = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
-                made = partial(_compose, part, dict(settings), catalogue)
+                spec = (part.name, dict(settings))
+                made = partial(Composer(known).make, part.kind, spec)
                 named.append(("-".join([part.name, *words]), made))
         elif callable(part):
             named.append((_name_of(part), part))
@@ -95,11 +74,6 @@ def _labelled(
         for name, make in named:
             seen[name] += 1
             yield name if seen[name] == 1 else f"{name}-{seen[name]}", make
-
-
-def _compose(component: Component, settings: dict[str, Any], catalogue: Catalogue | None) -> Any:
-    known = _with_components(catalogue or default_catalogue(), [component])
-    return Composer(known).make(component.kind, (component.name, settings))
 
 
 def _with_components(catalogue: Catalogue, components: Iterable[Component]) -> Catalogue:
@@ -172,16 +146,14 @@ def checks_for(
         If a part is of no known kind.
     """
     wanted = frozenset(levels)
-    given = None if kind is None else _checks_of(kind)
     for label, make in _labelled(parts, catalogue):
         chosen = [Check(check_builds)]
         try:
             made = make()
         except Exception:
-            given_now: list[Check] = []  # check_builds says why
+            made = None  # check_builds says why
         else:
-            given_now = _checks_of(_kind_of(made)) if given is None else given
-        chosen += [check for check in given_now if check.applies(made)]
+            chosen += [check for check in _checks_of(kind, made) if check.applies(made)]
         yield from (Case(check, label, make) for check in chosen if check.level in wanted)
 
 
@@ -200,7 +172,7 @@ def parametrize_with_checks(
     *,
     kind: str | None = None,
     levels: Iterable[Level] = DEFAULT_LEVELS,
-    known_failures: KnownFailures | None = None,
+    known_failures: Mapping[str, str] | None = None,
 ) -> pytest.MarkDecorator:
     """Parametrise a pytest test with the checks of some parts; the test calls ``check()``.
 
@@ -223,8 +195,13 @@ def parametrize_with_checks(
     """
     import pytest
 
-    cases = list(checks_for(*parts, kind=kind, levels=levels))
-    reasons = _reasons(cases, known_failures)
+    cases, reasons = list(checks_for(*parts, kind=kind, levels=levels)), dict[str, str]()
+    for known, reason in (known_failures or {}).items():
+        matching = [case.name for case in cases if known in (case.name, case.check.name)]
+        if not (reason and matching):
+            what = f"names no check of these parts, got {reason!r}"
+            raise ConfigurationError(f"the known failure {known!r} needs a reason, or {what}")
+        reasons |= dict.fromkeys(matching, reason)
     parameters = []
     for case in cases:
         marks = [] if case.level == "quick" else [getattr(pytest.mark, case.level)]
@@ -234,57 +211,29 @@ def parametrize_with_checks(
     return pytest.mark.parametrize("check", parameters)
 
 
-def _reasons(cases: Iterable[Case], known_failures: KnownFailures | None) -> dict[str, str]:
-    """Return the reasons of the cases that are known to fail, by name of the case."""
-    names = {case.name: case.check.name for case in cases}
-    found: dict[str, str] = {}
-    for known, reason in (known_failures or {}).items():
-        if not isinstance(reason, str) or not reason.strip():
-            raise ConfigurationError(f"the known failure {known!r} needs a reason, got {reason!r}")
-        matching = [name for name, check in names.items() if known in (name, check)]
-        if not matching:
-            what = f"the known failure {known!r} names no check of these parts"
-            raise ConfigurationError(f"{what}; checks_for(...) has their names")
-        found |= dict.fromkeys(matching, reason)
-    return found
-
-
 @attrs.frozen
 class CheckResult:
     """The result of one check of one part."""
 
     name: str  # check and part, as in ``check_reversible[leapfrog]``
-    outcome: Outcome
-    message: str  # why it failed, or the reason for a known failure; empty if it passed
+    outcome: Literal["passed", "failed"]
+    message: str  # why it failed; empty if it passed
     seconds: float
 
 
-def run_checks(
-    cases: Iterable[Case], known_failures: KnownFailures | None = None
-) -> list[CheckResult]:
-    """Run checks one after the other, and return their results.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check among them.
-    """
-    chosen, results = list(cases), []
-    reasons = _reasons(chosen, known_failures)
-    for case in chosen:
+def run_checks(cases: Iterable[Case]) -> list[CheckResult]:
+    """Run checks one after the other, and return their results."""
+    results = []
+    for case in cases:
         began, message = time.perf_counter(), ""
-        outcome: Outcome = "passed"
         try:
             case()
+        except AssertionError as error:
+            message = str(error) or "AssertionError"
         except Exception as error:
-            plain = isinstance(error, AssertionError)
-            outcome = "failed"
-            message = str(error) if plain else f"{type(error).__name__}: {error}"
-        if (reason := reasons.get(case.name)) is not None:
-            passed = f"passed, though it was known to fail because {reason}"
-            failed = outcome == "failed"
-            outcome, message = ("known failure", reason) if failed else ("failed", passed)
-        results.append(CheckResult(case.name, outcome, message, time.perf_counter() - began))
+            message = f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - began
+        results.append(CheckResult(case.name, "failed" if message else "passed", message, seconds))
     return results
 
 
@@ -303,15 +252,10 @@ def plugin_cases(module: ModuleType, *, levels: Iterable[Level] = DEFAULT_LEVELS
 
 
 def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
-    def check(
-        make: Any,
-        *,
-        levels: Iterable[Level] = DEFAULT_LEVELS,
-        known_failures: KnownFailures | None = None,
-    ) -> list[CheckResult]:
+    def check(make: Any, *, levels: Iterable[Level] = DEFAULT_LEVELS) -> list[CheckResult]:
         if kind == "plugin":
-            return run_checks(plugin_cases(make, levels=levels), known_failures)
-        return run_checks(checks_for(make, kind=kind, levels=levels), known_failures)
+            return run_checks(plugin_cases(make, levels=levels))
+        return run_checks(checks_for(make, kind=kind, levels=levels))
 
     check.__name__ = check.__qualname__ = f"check_{kind}"
     check.__doc__ = f"""Check {"an" if kind[0] in "ei" else "a"} {kind}: {what}.
@@ -323,13 +267,6 @@ def _runner(kind: CheckedKind, what: str) -> Callable[..., list[CheckResult]]:
         Of a plugin it is the module, which need not be installed.
     levels
         Levels of the checks to run.
-    known_failures
-        Name of a check to the reason why it fails. Such a check must fail.
-
-    Raises
-    ------
-    ConfigurationError
-        If a known failure has no reason, or names no check of this {kind}.
     """
     return check
 
@@ -343,5 +280,4 @@ check_correction = _runner("correction", "decisions, cost, and the distribution 
 check_schedule = _runner("schedule", "same history, same decisions; learning ends")
 check_explorer = _runner("explorer", "it ends, its findings are right, and it can be resumed")
 check_policy = _runner("policy", "picks exist and fit the target, and parts that users named stay")
-check_wrapper = _runner("wrapper", "a function of potentials that keeps abilities and its calls")
 check_plugin = _runner("plugin", "its hooks, and every part that it offers at all its examples")

@@ -17,16 +17,8 @@ import numpy as np
 
 from surrokit.interfaces import ChainState, Decider, Proposal, Status, Tuning, changes_with_position
 from surrokit.potentials import Potential
-from surrokit.testing.demands import (
-    Factory,
-    check,
-    demand,
-    demand_close,
-    demand_equal,
-    demand_shape,
-    demand_untouched,
-    write_and_read,
-)
+from surrokit.testing import must
+from surrokit.testing.checks import Factory, check, write_and_read
 from surrokit.testing.parts import ReferenceCorrection, transitions
 from surrokit.testing.statistics import Verdict, balance, normality
 from surrokit.testing.targets import ALL, Banana, Gaussian, Mixture, Student, Target, usable
@@ -41,12 +33,6 @@ TUNING = Tuning(step_size=0.5, covariance=np.array([[1.0, 0.3], [0.3, 0.6]]), n_
 
 N_CHAINS, N_TRANSITIONS = 12_000, 12
 """Chains started from exact draws, and transitions after which they are compared with those."""
-
-MANY = 5  # times as many chains and transitions in the long check
-
-N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION = 3000, 6
-"""The same for samplers whose metric changes with position: their implicit steps cost a hundred
-times as much. The long check takes the same numbers for all samplers."""
 
 NARROW = Gaussian(mean=(0.3, 0.2), covariance=((0.5, 0.1), (0.1, 0.4)))
 """A surrogate too sure of itself: chains stick in the tails."""
@@ -89,44 +75,40 @@ on_banana = partial(check, "sampler", cases=_on(Banana()))
 """Declares a check of a sampler on one curved target."""
 
 
-def demand_same(first: Proposal, second: Proposal, what: str) -> None:
+def _demand_same(first: Proposal, second: Proposal, what: str) -> None:
     """Demand that two proposals are equal bit for bit."""
     for name in ("positions", "log_correction", "moved", "status", "n_steps"):
-        demand_equal(getattr(first, name), getattr(second, name), f"{name} of {what}")
-    demand(set(first.cache) == set(second.cache), f"caches of {what} hold different names")
+        must.equal(getattr(first, name), getattr(second, name), f"{name} of {what}")
+    must.hold(set(first.cache) == set(second.cache), f"caches of {what} hold different names")
     for name in first.cache:
-        demand_equal(first.cache[name], second.cache[name], f"{name} in the cache of {what}")
-
-
-@check("sampler")
-def check_declarations(make: Factory) -> None:
-    """Needs are capability names, ``tunes`` known names, the target acceptance a probability."""
-    sampler = make()
-    usable(sampler, Banana())
-    known = isinstance(sampler.tunes, frozenset) and sampler.tunes <= TUNABLE
-    demand(known, f"tunes must be a frozenset of {sorted(TUNABLE)}, got {sampler.tunes!r}")
-    target = sampler.target_acceptance
-    demand(0 < target < 1, f"target_acceptance must lie between 0 and 1, got {target!r}")
+        must.equal(first.cache[name], second.cache[name], f"{name} in the cache of {what}")
 
 
 @check("sampler", cases=_on(Banana(), Mixture()))
 def check_proposal(make: Factory, target: Target) -> None:
-    """Every field of a proposal has its shape, and is finite where the path ended well."""
-    kernel = ready(make, target)
+    """Every field of a proposal has its shape, and is finite where the path ended well.
+
+    ``tunes`` are known names, and the target acceptance is a probability.
+    """
+    sampler, kernel = make(), ready(make, target)
+    known = isinstance(sampler.tunes, frozenset) and sampler.tunes <= TUNABLE
+    must.hold(known, f"tunes must be a frozenset of {sorted(TUNABLE)}, got {sampler.tunes!r}")
+    aim = sampler.target_acceptance
+    must.hold(0 < aim < 1, f"target_acceptance must lie between 0 and 1, got {aim!r}")
     state = start(kernel, target)
     proposal, n = _propose(kernel, state, 2), len(state.positions)
-    demand_shape(proposal.positions, (n, 2), "positions of a proposal")
+    must.shape(proposal.positions, (n, 2), "positions of a proposal")
     for name, kind in (("log_correction", "f"), ("moved", "b"), ("status", "i"), ("n_steps", "i")):
-        demand_shape(getattr(proposal, name), (n,), name, kind)
+        must.shape(getattr(proposal, name), (n,), name, kind)
     ok, c = proposal.status == Status.OK, proposal.log_correction
-    demand(ok.any(), "no path of a short proposal on a smooth target ended with status OK")
-    demand(np.isfinite(c[ok]).all(), f"log_correction must be finite where status is OK, got {c}")
-    demand((proposal.n_steps >= 1).all(), f"n_steps must be at least 1: {proposal.n_steps}")
+    must.hold(ok.any(), "no path of a short proposal on a smooth target ended with status OK")
+    must.between(c[ok], -np.inf, np.inf, "log_correction where status is OK")
+    must.between(proposal.n_steps, 1, np.inf, "n_steps")
     still = ~proposal.moved & ok
     what = "positions of chains not moved"
-    demand_equal(proposal.positions[still], state.positions[still], what)
+    must.equal(proposal.positions[still], state.positions[still], what)
     for name, array in proposal.cache.items():
-        demand(len(array) == n, f"{name} in the cache must have one row a chain")
+        must.hold(len(array) == n, f"{name} in the cache must have one row a chain")
 
 
 @check("sampler", cases=_on(Banana(), Student()))
@@ -138,27 +120,27 @@ def check_path_quantities(make: Factory, target: Target) -> None:
     ok = proposal.status == Status.OK
     for name, array in kernel.cache(proposal.positions[ok]).items():
         what = f"{name} in a proposal's cache against the same evaluated there"
-        demand_close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
+        must.close(proposal.cache[name][ok], array, what, rtol=1e-7, atol=1e-8)
     uses, ratio = make().uses_potential, proposal.log_path_ratio
-    demand(
+    must.hold(
         (kernel.potential is not None) == (proposal.source is not None) == uses,
         "a sampler that moves without any potential has a false uses_potential, its kernel no "
         "potential and its proposals no source; others have all three",
     )
     if proposal.source is None:
-        demand(ratio is None, "a proposal that names no source must have no log_path_ratio")
+        must.hold(ratio is None, "a proposal that names no source must have no log_path_ratio")
         return
     what = "source of a proposal, and potential of its kernel, must be the object given to bind"
-    demand(proposal.source is target and kernel.potential is target, what)
+    must.hold(proposal.source is target and kernel.potential is target, what)
     expected = state.cache["value"] - proposal.cache["value"] + proposal.log_correction
     if np.abs(expected[ok]).max() <= 1e-8:
         right = ratio is None or (ratio[ok] <= 0.0).all()
         what = "with c = V(q') - V(q), log_path_ratio is None, or the log of the mean acceptance"
-        demand(right, f"{what} inside, which is at most 0; got {ratio}")
+        must.hold(right, f"{what} inside, which is at most 0; got {ratio}")
         return
     what = "log_path_ratio against V(q) - V(q') + c"
-    demand(ratio is not None, f"a proposal with a source must have one: {what}")
-    demand_close(np.asarray(ratio)[ok], expected[ok], what, rtol=1e-7, atol=1e-8)
+    must.hold(ratio is not None, f"a proposal with a source must have one: {what}")
+    must.close(np.asarray(ratio)[ok], expected[ok], what, rtol=1e-7, atol=1e-8)
 
 
 @on_banana()
@@ -172,30 +154,31 @@ def check_same_proposal(make: Factory, target: Target) -> None:
     state = start(kernel, target)
     unknown = attrs.evolve(state, values=np.full(len(state.positions), np.nan))
     arrays = {"positions": state.positions, "values": state.values, **state.cache}
-    demand_untouched(lambda: _propose(kernel, state, 6), arrays)
+    must.untouched(lambda: _propose(kernel, state, 6), arrays)
     first = _propose(ready(make, target), state, 6)
     for i in range(12):
         what = f"proposal {i + 1} from one state and one generator"
-        demand_same(_propose(kernel, state, 6), first, what)
+        _demand_same(_propose(kernel, state, 6), first, what)
     _propose(kernel, start(kernel, target, 3), 7)
-    what = "a proposal before and after one from other chains"
-    demand_same(_propose(kernel, state, 6), first, what)
-    what = "proposals that differ only in the exact values"
-    demand_same(_propose(kernel, unknown, 6), first, what)
     before = np.random.get_state()  # noqa: NPY002
-    _propose(kernel, state, 6)
+    _demand_same(_propose(kernel, state, 6), first, "a proposal before and after other chains' one")
     after = np.random.get_state()  # noqa: NPY002
     unchanged = all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
-    demand(unchanged, "NumPy's global random state was drawn from; use the generator given")
+    must.hold(unchanged, "NumPy's global random state was drawn from; use the generator given")
+    what = "proposals that differ only in the exact values"
+    _demand_same(_propose(kernel, unknown, 6), first, what)
     np.random.seed(0)  # noqa: NPY002
     second = _propose(kernel, state, 6)
     np.random.set_state(before)  # noqa: NPY002
-    demand_same(second, first, "a proposal under two global random states")
+    _demand_same(second, first, "a proposal under two global random states")
 
 
 @on_banana()
 def check_binding(make: Factory, target: Target) -> None:
-    """``bind`` reaches every part inside, and changes neither the sampler nor earlier kernels."""
+    """``bind`` reaches every part inside, and changes neither the sampler nor earlier kernels.
+
+    Caches do not depend on the tuning, unless ``caches_metric`` is true.
+    """
     sampler = make()
     kernel = sampler.bind(target, TUNING)
     state = start(kernel, target)
@@ -205,20 +188,12 @@ def check_binding(make: Factory, target: Target) -> None:
         (sampler.bind(target, TUNING), "after its sampler was bound to another potential and back"),
         (kernel, "before and after its sampler was bound to another potential"),
     ):
-        demand_same(_propose(one, state, 10), expected, f"a proposal {when}")
-
-
-@on_banana()
-def check_caches_declared(make: Factory, target: Target) -> None:
-    """Caches do not depend on the tuning, unless ``caches_metric`` is true."""
-    if make().caches_metric:
-        return
-    positions = target.sample(np.random.default_rng(22), 8)
+        _demand_same(_propose(one, state, 10), expected, f"a proposal {when}")
     retuned = Tuning(step_size=0.2, covariance=np.array([[3.0, 0.0], [0.0, 0.5]]), n_steps=2)
-    expected = ready(make, target).cache(positions)
-    for name, array in ready(make, target, retuned).cache(positions).items():
+    found = sampler.bind(target, retuned).cache(state.positions)
+    for name, array in found.items() if not sampler.caches_metric else ():
         what = f"{name} in a cache under two tunings, without a true caches_metric,"
-        demand_equal(array, expected[name], what)
+        must.equal(array, state.cache[name], what)
 
 
 @on_banana()
@@ -235,11 +210,10 @@ def check_failures_flagged(make: Factory, target: Target) -> None:
             ok = proposal.status == Status.OK
             ends, correction = proposal.positions[ok], proposal.log_correction[ok]
             numbers = np.isfinite(ends).all() and not np.isnan(correction).any()
-            demand(numbers, "a path with status OK must end at numbers, with a log_correction")
-            outside = ~np.isfinite(fenced.value(ends))
-            what = f"{int(outside.sum())} of {len(ends)} paths ended with status OK"
-            what = f"{what} where the potential is inf; give them another status"
-            demand(proposal.source is None or not outside.any(), what)
+            must.hold(numbers, "a path with status OK must end at numbers, with a log_correction")
+            outside = int((~np.isfinite(fenced.value(ends))).sum())
+            what = f"{outside} of {len(ends)} paths ended with status OK where the potential is inf"
+            must.hold(proposal.source is None or not outside, f"{what}; give them another status")
 
 
 @check("sampler")
@@ -258,54 +232,53 @@ def check_state_survives(make: Factory) -> None:
         state, _ = correction.decide(state, kernel.propose(state, rng), rng)
         other, _ = correction.decide(other, afresh.propose(other, other_rng), other_rng)
         what = f"positions {i + 1} transitions after a state was written and read"
-        demand_equal(other.positions, state.positions, what)
+        must.equal(other.positions, state.positions, what)
 
 
 @on_banana(claimed=lambda s: not s.tunes or "step_size" in s.tunes)
 def check_tuning(make: Factory, target: Target) -> None:
-    """``bind`` sets what ``tunes`` names and nothing else."""
+    """``bind`` sets what ``tunes`` names and nothing else.
+
+    If the metric is left free, the covariance given to it shapes the moves.
+    """
     sampler = make()
     tunes = sampler.tunes
     small, large = Tuning(step_size=0.01, n_steps=1), Tuning(step_size=0.3, n_steps=3)
     state = start(sampler.bind(target, small), target)
     first, second = (_propose(sampler.bind(target, each), state, 16) for each in (small, large))
     what = f"tunes was {sorted(tunes)} and is {sorted(sampler.tunes)} after bind"
-    demand(sampler.tunes == tunes, f"{what}; it says what the user left free")
+    must.hold(sampler.tunes == tunes, f"{what}; it says what the user left free")
+    again = _propose(sampler.bind(target, small), state, 16)
+    _demand_same(again, first, "a sampler before and after it was bound otherwise")
     if not tunes:
-        demand_same(second, first, "a sampler that tunes nothing, bound with two tunings")
-    elif "step_size" in tunes:
-        moves = [
-            (each.positions - state.positions)[each.status == Status.OK] for each in (first, second)
-        ]
-        near, far = (float(np.abs(each).mean()) for each in moves)
-        what = f"moves at step sizes 0.01 and 0.3 are {near:.3g} and {far:.3g} long"
-        demand(near < 0.5 * far, f"step_size is left free, but {what}")
-    what = "a sampler before and after it was bound otherwise"
-    demand_same(_propose(sampler.bind(target, small), state, 16), first, what)
+        _demand_same(second, first, "a sampler that tunes nothing, bound with two tunings")
+        return
+    near, far = (
+        float(np.abs((each.positions - state.positions)[each.status == Status.OK]).mean())
+        for each in (first, second)
+    )
+    what = f"moves at step sizes 0.01 and 0.3 are {near:.3g} and {far:.3g} long"
+    must.hold(near < 0.5 * far, f"step_size is left free, but {what}")
+    # a metric by position takes only units from a covariance
+    if "metric" in tunes and not changes_with_position(sampler.metric):
+        shape = Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1)
+        kernel = sampler.bind(Gaussian(), shape)
+        many = start(kernel, Gaussian(), 400)
+        size = np.abs(_propose(kernel, many, 18).positions - many.positions).mean(axis=0)
+        what = f"with standard deviations 3 and 0.1 moves have sizes {size}"
+        must.hold(size[0] > 3.0 * size[1], f"the metric is left free, but {what}")
 
 
-def _takes_shape(sampler: Any) -> bool:
-    """Return whether a covariance shapes moves; a metric by position takes only units from it."""
-    by_position = changes_with_position(sampler.metric)
-    return {"step_size", "metric"} <= sampler.tunes and not by_position
-
-
-@check("sampler", claimed=_takes_shape)
-def check_tuned_metric(make: Factory) -> None:
-    """If the metric is left free, the covariance given to ``bind`` shapes the moves."""
-    target = Gaussian()
-    kernel = ready(make, target, Tuning(step_size=0.1, covariance=np.diag([9.0, 0.01]), n_steps=1))
-    state = start(kernel, target, 400)
-    size = np.abs(_propose(kernel, state, 18).positions - state.positions).mean(axis=0)
-    what = f"with standard deviations 3 and 0.1 moves have sizes {size}"
-    demand(size[0] > 3.0 * size[1], f"the metric is left free, but {what}")
+# --- kernels ---
 
 
 def affordable(kernel: Any) -> tuple[int, int]:
-    """Return how many chains of a sampler, or of its kernel, go how many transitions."""
-    if changes_with_position(getattr(kernel, "metric", None)):
-        return N_CHAINS_BY_POSITION, N_TRANSITIONS_BY_POSITION
-    return N_CHAINS, N_TRANSITIONS
+    """Return how many chains of a sampler, or of its kernel, go how many transitions.
+
+    Implicit steps of a metric that changes with position cost a hundred times as much as others.
+    """
+    costly = changes_with_position(getattr(kernel, "metric", None))
+    return (3000, 6) if costly else (N_CHAINS, N_TRANSITIONS)
 
 
 def invariance(
@@ -333,9 +306,9 @@ def invariance(
     begin = target.sample(rng, n_chains or most[0])
     end, acceptance = transitions(kernel, decider, begin, n_transitions or most[1], rng)
     what = f"{label}mean acceptance is {acceptance:.3g} from exact draws, and nothing can be tested"
-    demand(acceptance >= LEAST_ACCEPTANCE, f"{what}; check log_correction and the step size")
+    must.hold(acceptance >= LEAST_ACCEPTANCE, f"{what}; check log_correction and the step size")
     finite = np.isfinite(end).all()
-    demand(finite, f"{label}chains reached positions that are not finite; these never accept")
+    must.hold(finite, f"{label}chains reached positions that are not finite; these never accept")
     with np.errstate(all="ignore"):
         return normality(target.to_normals(end), label)
 
@@ -376,8 +349,16 @@ def _everywhere(make: Factory) -> list[Target]:
 
 @check("sampler", level="statistical")
 def check_invariant(make: Factory) -> None:
-    """Exact draws stay exact draws when the sampler moves on the target itself."""
-    Verdict.join(_compared(make, invariance, (), _everywhere(make))).require(KEPT)
+    """Exact draws stay exact draws when the sampler moves on the target itself.
+
+    They do so with steps so long that many proposals are rejected, too.
+    """
+    verdicts = [*_compared(make, invariance, (), _everywhere(make))]
+    if "step_size" in make().tunes:
+        coarse = attrs.evolve(TUNING, step_size=1.1, n_steps=3)
+        curved = usable(make(), Banana(), Mixture())
+        verdicts += _compared(make, invariance, (), curved, coarse)
+    Verdict.join(verdicts).require(KEPT)
 
 
 @check("sampler", level="statistical")
@@ -397,20 +378,12 @@ def check_flux(make: Factory) -> None:
     Verdict.join(verdicts).require(f"{what} as back")
 
 
-@check("sampler", level="statistical", claimed=lambda sampler: "step_size" in sampler.tunes)
-def check_invariant_when_coarse(make: Factory) -> None:
-    """Exact draws stay exact draws with steps so long that many proposals are rejected."""
-    coarse = attrs.evolve(TUNING, step_size=1.1, n_steps=3)
-    targets = usable(make(), Banana(), Mixture())
-    Verdict.join(_compared(make, invariance, (), targets, coarse)).require(KEPT)
-
-
 @check("sampler", level="long")
 def check_invariant_at_length(make: Factory) -> None:
-    """Exact draws stay exact draws, with more chains and more transitions."""
+    """Exact draws stay exact draws, with five times as many chains and transitions."""
     sizes: dict[str, Any] = {
-        "n_chains": MANY * N_CHAINS,
-        "n_transitions": MANY * N_TRANSITIONS,
+        "n_chains": 5 * N_CHAINS,
+        "n_transitions": 5 * N_TRANSITIONS,
         "seed": 1,
     }
     verdicts = [*_compared(make, invariance, (), _everywhere(make), **sizes)]

@@ -12,22 +12,11 @@ from surrokit import capabilities as can
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, Learner, LearningProblem
 from surrokit.potentials import Potential, SummedTerms
-from surrokit.testing.demands import (
-    CHECKS,
-    Check,
-    Factory,
-    answers,
-    check,
-    demand,
-    demand_close,
-    demand_equal,
-    write_and_read,
-)
+from surrokit.testing import must
+from surrokit.testing.checks import CHECKS, Check, Factory, answers, check, write_and_read
 from surrokit.testing.rows import BananaRows
 from surrokit.testing.targets import Banana, Target, seal
 from surrokit.types import FloatArray
-
-LEVEL = 50.0  # constant that is added to U
 
 VOCABULARY = frozenset({"value", "gradient", "outputs", "jacobian"})
 """Names of the data that a learner can need or use."""
@@ -76,10 +65,7 @@ def _fit(make: Factory, *blocks: Evaluations, seed: int = 0) -> Any:
 
 
 def _places(n: int = 40, spread: float = 0.6) -> FloatArray:
-    """Return where fits are compared: nearer to the middle than draws.
-
-    Rounding dominates a fit beyond its data.
-    """
+    """Return where fits are compared: nearer to the middle than draws, as rounding rules beyond."""
     return TARGET.from_normals(spread * np.random.default_rng(1605).standard_normal((n, 2)))
 
 
@@ -97,13 +83,13 @@ def _demand_same(first: Any, second: Any, what: str, *, shift: float = 0.0) -> N
         room = 1e-4 * max(float(np.abs(array).max()), 1.0, shift)
         if not shift and name in exact and exact[name].shape == array.shape:
             room = max(room, 0.05 * float(np.std(array - exact[name])))
-        less = shift if name in ("value", "value_and_gradient[0]") else 0.0
-        demand_close(two[name] - less, array, f"{name} of {what}", rtol=0, atol=room)
+        less = shift if name in ("value[0]", "value_and_gradient[0]") else 0.0
+        must.close(two[name] - less, array, f"{name} of {what}", rtol=0, atol=room)
 
 
 def _demand_finite(fitted: Any, what: str) -> None:
     for name, array in _answers(fitted).items():
-        demand(np.isfinite(array).all(), f"{name} of a potential {what} is not finite")
+        must.hold(np.isfinite(array).all(), f"{name} of a potential {what} is not finite")
 
 
 def _error(fitted: Potential) -> float:
@@ -119,16 +105,14 @@ def check_learner(make: Factory) -> None:
     learner = _learner(make)
     for name, known in (("needs", VOCABULARY), ("uses", VOCABULARY), ("provides", can.KNOWN)):
         words = getattr(learner, name)
-        demand(
-            isinstance(words, frozenset) and words <= known,
-            f"{name} must be a frozenset of {sorted(known)}, got {words!r}",
-        )
-    demand(bool(learner.needs), "needs is empty; a learner that needs nothing learns nothing")
+        right = isinstance(words, frozenset) and words <= known
+        must.hold(right, f"{name} must be a frozenset of {sorted(known)}, got {words!r}")
+    must.hold(learner.needs, "needs is empty; a learner that needs nothing learns nothing")
     learner = _learner(make, _training())
-    fitted = learner.fit()
-    demand(fitted.dim == TARGET.dim, f"the fitted potential has dim {fitted.dim}, not {TARGET.dim}")
+    fitted, dim = learner.fit(), TARGET.dim
+    must.hold(fitted.dim == dim, f"the fitted potential has dim {fitted.dim}, not {dim}")
     has, provides = sorted(fitted.capabilities), sorted(learner.provides)
-    demand(has == provides, f"the learner provides {provides}, but its fitted potential has {has}")
+    must.hold(has == provides, f"a learner provides {provides}, but its fitted potential has {has}")
 
 
 @functools.lru_cache(maxsize=1)
@@ -176,8 +160,9 @@ def check_least_data(make: Factory) -> None:
         missing["jacobians"] = None
     least = attrs.evolve(full, **missing)
     _demand_finite(_fit(make, least), f"fitted to {sorted(needs)} alone")
-    what = "fitted to some rows with all there is and some without"
-    _demand_finite(_fit(make, full, least), what)
+    _demand_finite(
+        _fit(make, full, least), "fitted to some rows with all there is and some without"
+    )
 
 
 @check("surrogate")
@@ -187,33 +172,31 @@ def check_snapshot_frozen(make: Factory) -> None:
     first = learner.fit()
     before = {name: array.copy() for name, array in _answers(first).items()}
     shifted = _training(60, seed=5)
-    learner.observe(attrs.evolve(shifted, values=shifted.values + LEVEL))
+    learner.observe(attrs.evolve(shifted, values=shifted.values + 50.0))
     observed = _answers(first)
     second = learner.fit()
     for later, when in ((observed, "observed more"), (_answers(first), "fitted again")):
         for name, array in before.items():
-            what = f"{name} of a snapshot before and after its learner {when}"
-            demand_equal(later[name], array, what)
-    same = np.array_equal(second.value(_places()), before["value"])
-    demand(not same, "a learner that observed sixty more points, at another level, fits the same")
+            must.equal(
+                later[name], array, f"{name} of a snapshot before its learner {when}, and after"
+            )
+    same = np.array_equal(second.value(_places()), before["value[0]"])
+    must.hold(not same, "a learner that observed sixty points at another level fits the same")
 
 
 @check("surrogate")
 def check_same_fit(make: Factory) -> None:
-    """The same data and generator give the same fit; fitting twice changes nothing."""
-    learner = _learner(make, _training())
-    first, second = learner.fit(), learner.fit()
-    _demand_same(first, second, "two fits by one learner")
+    """The same data and generator give the same fit; fitting twice changes nothing.
+
+    The order of the rows, and how they come in blocks, do not matter.
+    """
+    rows = _training()
+    learner = _learner(make, rows)
+    first = learner.fit()
+    _demand_same(first, learner.fit(), "two fits by one learner")
     again = _answers(_fit(make, _training()))
     for name, array in _answers(first).items():
-        demand_equal(again[name], array, f"{name} of fits by two learners to the same data")
-
-
-@check("surrogate")
-def check_row_order(make: Factory) -> None:
-    """The order of the rows, and how they come in blocks, do not matter."""
-    rows = _training()
-    first = _fit(make, rows)
+        must.equal(again[name], array, f"{name} of fits by two learners to the same data")
     turned = rows.take(np.arange(len(rows))[::-1])
     _demand_same(first, _fit(make, turned), "fits to rows in two orders")
     blocks = [rows.take(slice(i, i + 40)) for i in range(0, len(rows), 40)]
@@ -223,36 +206,17 @@ def check_row_order(make: Factory) -> None:
 @check("surrogate")
 def check_level(make: Factory) -> None:
     """A constant added to U shifts the values by it and leaves the gradients."""
-    rows = _training()
+    rows, level = _training(), 50.0
     if "outputs" in _learner(make).needs:
         return  # U is the energy of what is learnt, and follows no shift of its values
-    higher = attrs.evolve(rows, values=rows.values + LEVEL)
-    what = f"fits to U + {LEVEL:g}, less the shift"
-    _demand_same(_fit(make, rows), _fit(make, higher), what, shift=LEVEL)
-
-
-def _demand_no_worse(make: Factory, clean: Evaluations, *blocks: Evaluations, what: str) -> None:
-    """Demand that a fit is finite and about as good as one to clean rows alone."""
-    fitted = _fit(make, *blocks)
-    _demand_finite(fitted, f"fitted {what}")
-    error, without = _error(fitted), _error(_fit(make, clean))
-    what = f"{what} the relative error is {error:.3g}, without {without:.3g}"
-    good = error < max(2.0 * without, 0.5)
-    demand(good, f"{what}; leave out, or weigh down, rows far above the least U")
-
-
-@check("surrogate")
-def check_repeated_points(make: Factory) -> None:
-    """Points that are observed twice, or many times, do no harm."""
-    rows = _training(60)
-    repeated = Evaluations.join([rows, rows, *[rows.take(slice(0, 1))] * 10], 2)
-    _demand_no_worse(make, rows, repeated, what="to repeated points")
+    higher = _fit(make, attrs.evolve(rows, values=rows.values + level))
+    _demand_same(_fit(make, rows), higher, f"fits to U + {level:g}, less the shift", shift=level)
 
 
 @check("surrogate")
 def check_failed_rows(make: Factory) -> None:
-    """Rows where the target failed, or that ran away, do not spoil the fit to the others."""
-    rows, nothing = _training(), np.full((4, 2), np.nan)
+    """Rows where the target failed, that ran away, or that are repeated, do not spoil the fit."""
+    rows, few, nothing = _training(), _training(60), np.full((4, 2), np.nan)
     failed = Evaluations(
         positions=np.array([[50.0, 0.0], [1e8, -1e8], [1e150, 1e150], [3.0, -4.0]]),
         values=np.full(4, np.inf),
@@ -262,8 +226,18 @@ def check_failed_rows(make: Factory) -> None:
     )
     # U grows about as fast as it can without overflow
     away = evaluate(TARGET, np.array([[1e4, 0.0], [0.0, -1e9], [1e30, 1.0]]))
-    _demand_no_worse(make, rows, rows, failed, what="beside rows with U = inf")
-    _demand_no_worse(make, rows, rows, away, what="beside rows of paths that ran away")
+    repeated = Evaluations.join([few, *[few.take(slice(0, 1))] * 10], 2)
+    for clean, more, what in (
+        (few, repeated, "to repeated points"),
+        (rows, failed, "beside rows with U = inf"),
+        (rows, away, "beside rows of paths that ran away"),
+    ):
+        fitted = _fit(make, clean, more)
+        _demand_finite(fitted, f"fitted {what}")
+        error, without = _error(fitted), _error(_fit(make, clean))
+        what = f"{what} the relative error is {error:.3g}, without {without:.3g}"
+        good = error < max(2.0 * without, 0.5)
+        must.hold(good, f"{what}; leave out, or weigh down, rows far above the least U")
 
 
 @check("surrogate")
@@ -274,8 +248,8 @@ def check_error_falls(make: Factory) -> None:
         for n in (30, 400)
     )
     what = f"Var(V - U) / Var(U) is {many:.3g} with 400 points"
-    demand(many < 0.9, f"{what}; that of a constant is 1")
-    demand(many <= few or many < 1e-6, f"{what} and {few:.3g} with 30; it must not grow")
+    must.hold(many < 0.9, f"{what}; that of a constant is 1")
+    must.hold(many <= few or many < 1e-6, f"{what} and {few:.3g} with 30; it must not grow")
 
 
 @check("surrogate")
@@ -291,7 +265,7 @@ def check_empty_learner(make: Factory) -> None:
         try:
             learner.fit()
         except SurrogateFitError as error:
-            demand(bool(str(error).strip()), "SurrogateFitError must say what would help")
+            must.hold(str(error).strip(), "SurrogateFitError must say what would help")
         else:
             raise AssertionError(f"fit must raise SurrogateFitError after {what}")
         learner.observe(_training())

@@ -22,8 +22,8 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
 from surrokit.coordinates.transforms import products
 from surrokit.shown.target import ShownTarget
-from surrokit.targets.gaussian import GaussianEnergy
-from surrokit.testing.demands import demand
+from surrokit.targets.energies import ObservedEnergy, gaussian_energy
+from surrokit.testing import must
 from surrokit.types import Capabilities, FloatArray
 
 
@@ -55,14 +55,37 @@ def of_form(slopes: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ni,nj,nijk->nk", vectors, vectors, slopes))
 
 
-class Target(ShownTarget, ABC):
-    """A potential whose distribution is known exactly."""
+class Derived(ABC):
+    """A function of two numbers that gives itself and its derivatives by their order."""
 
     dim: ClassVar[int] = 2
 
     @abstractmethod
     def derivative(self, order: int, q: FloatArray) -> FloatArray:
-        """Return U at q (n, 2), shape (n,), or its derivatives up to the third, (n, 2, ..., 2)."""
+        """Return U at q (n, 2), shape (n,), or its derivatives, shape (n, 2, ..., 2)."""
+
+    def _open(self, positions: FloatArray) -> FloatArray:
+        return check_positions(positions, 2)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
+        return self.derivative(0, self._open(positions))
+
+    def gradient(self, positions: FloatArray) -> FloatArray:
+        """Return the gradient of U, shape (n, 2); NaN outside the support."""
+        return self.derivative(1, self._open(positions))
+
+    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return U, shape (n,), and its gradient, shape (n, 2)."""
+        return self.value(positions), self.gradient(positions)
+
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, 2, 2)."""
+        return self.derivative(2, self._open(positions))
+
+
+class Target(Derived, ShownTarget):
+    """A potential whose distribution is known exactly, with derivatives up to the third."""
 
     @abstractmethod
     def from_normals(self, normals: FloatArray) -> FloatArray:
@@ -84,22 +107,6 @@ class Target(ShownTarget, ABC):
                 "known evaluations may be used"
             )
         return check_positions(positions, 2)
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        """Return U, shape (n,), at positions of shape (n, 2); ``inf`` outside the support."""
-        return self.derivative(0, self._open(positions))
-
-    def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the gradient of U, shape (n, 2); NaN outside the support."""
-        return self.derivative(1, self._open(positions))
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return U, shape (n,), and its gradient, shape (n, 2)."""
-        return self.value(positions), self.gradient(positions)
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of U, shape (n, 2, 2)."""
-        return self.derivative(2, self._open(positions))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
@@ -219,10 +226,9 @@ class Gaussian(MetricTarget):
     def derivative(self, order: int, q: FloatArray) -> FloatArray:
         """Return U at q, or its derivatives."""
         precision = np.asarray(np.linalg.inv(self.covariance), dtype=np.float64)
-        if order == 3:
-            return np.zeros((len(q), 2, 2, 2))
-        if order == 2:
-            return np.broadcast_to(precision, (len(q), 2, 2)).copy()
+        if order >= 2:
+            found = precision if order == 2 else np.zeros((2, 2, 2))
+            return np.broadcast_to(found, (len(q), *found.shape)).copy()
         slope = (q - self.mean) @ precision
         if order == 1:
             return slope
@@ -266,17 +272,16 @@ class Mixture(Separable):
     def parts(self, order: int, q: FloatArray) -> FloatArray:
         """Return the two terms, or their derivatives."""
         (x, y), a, w = q.T, self.half_distance, self.weight
-        if order == 0:
-            left = math.log(1.0 - w) - 0.5 * np.square(x + a)
-            right = math.log(w) - 0.5 * np.square(x - a)
-            return np.column_stack([-np.logaddexp(left, right), 0.5 * np.square(y)])
         share = expit(2.0 * a * x + math.log(w / (1.0 - w)))  # probability of the mode at (a, 0)
-        if order == 1:
-            return np.column_stack([x + a - 2.0 * a * share, y])
         spread = share * (1.0 - share)
-        if order == 2:
-            return np.column_stack([1.0 - 4.0 * a**2 * spread, np.ones_like(y)])
-        return np.column_stack([-8.0 * a**3 * spread * (1.0 - 2.0 * share), np.zeros_like(y)])
+        left, right = (math.log(of) - 0.5 * np.square(x - at) for of, at in ((1.0 - w, -a), (w, a)))
+        first, second = (
+            (-np.logaddexp(left, right), 0.5 * np.square(y)),
+            (x + a - 2.0 * a * share, y),
+            (1.0 - 4.0 * a**2 * spread, np.ones_like(y)),
+            (-8.0 * a**3 * spread * (1.0 - 2.0 * share), np.zeros_like(y)),
+        )[order]
+        return np.column_stack([first, second])
 
 
 @attrs.frozen(kw_only=True)
@@ -284,20 +289,22 @@ class Banana(MetricTarget):
     """q1 ~ N(0, 1) and q2 | q1 ~ N(q1^2, s^2): curved, and a forward potential.
 
     The outputs are q1 and q2 - q1^2, observed as 0 with noise 1 and s; the metric is the
-    Gauss-Newton matrix.
+    Gauss-Newton matrix. With ``adjoint`` its gradient comes with its outputs.
     """
 
     sd: float = 0.8  # s
+    adjoint: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also the forward map with its first and second derivatives."""
-        return super().capabilities | {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+        """Also the forward map with its first and second derivatives, and perhaps ``vjp``."""
+        of_map = {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+        return super().capabilities | of_map | ({can.VJP} if self.adjoint else set())
 
     @property
-    def energy(self) -> GaussianEnergy:
+    def energy(self) -> ObservedEnergy:
         """Half the squared outputs in units of their noise."""
-        return GaussianEnergy(data=[0.0, 0.0], noise_sd=[1.0, self.sd])
+        return gaussian_energy([0.0, 0.0], [1.0, self.sd])
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return q1 and q2 - q1^2, shape (n, 2)."""
@@ -313,9 +320,8 @@ class Banana(MetricTarget):
 
     def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
-        q = self._open(positions)
-        w = check_weights(weights, q)
-        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(q))])
+        w = check_weights(weights, self._open(positions))
+        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(w))])
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""
@@ -332,43 +338,52 @@ class Banana(MetricTarget):
 
     def derivative(self, order: int, q: FloatArray) -> FloatArray:
         """Return U at q, or its derivatives."""
-        (x, y), precision = q.T, self.sd**-2
-        if order == 0:
-            half = 0.5 * np.square(self.to_normals(q)).sum(axis=1)
-            return np.asarray(half + np.log(2.0 * np.pi * self.sd))
-        if order == 1:
-            bent = (y - np.square(x)) / self.sd**2
-            return np.column_stack([x * (1.0 - 2.0 * bent), bent])
-        found = self.of_metric(order - 2, q)
-        if order == 2:
-            found[:, 0, 0] = 1.0 + precision * (6.0 * np.square(x) - 2.0 * y)
-        else:
-            found[:, 0, 0, 0] = 12.0 * precision * x
-            found[:, 0, 0, 1] = -2.0 * precision
-        return found
+        constant = 0.0 if order else np.log(2.0 * np.pi * self.sd)
+        return BananaSum(1.0, self.sd**-2).derivative(order, q) + constant
 
     def of_metric(self, order: int, q: FloatArray) -> FloatArray:
         """Return J^T J in units of the noise, or its derivative."""
-        x, precision = q[:, 0], self.sd**-2
-        found = np.zeros((len(q), *(2,) * (2 + order)))
+        x, b = q[:, 0], self.sd**-2
+        return _bent(order, x, b, (1.0 + 4.0 * b * np.square(x), 8.0 * b * x)[order])
+
+
+@attrs.frozen
+class BananaSum(Derived):
+    """a q1^2 / 2 + b (q2 - q1^2)^2 / 2, with derivatives up to the third."""
+
+    first: float  # a
+    second: float  # b
+
+    capabilities: ClassVar[Capabilities] = frozenset(
+        {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN}
+    )
+
+    def derivative(self, order: int, q: FloatArray) -> FloatArray:
+        """Return U at q, or its derivatives."""
+        (x, y), a, b = q.T, self.first, self.second
+        off = y - np.square(x)
         if order == 0:
-            found[:, 0, 0] = 1.0 + 4.0 * precision * np.square(x)
-            found[:, 0, 1] = found[:, 1, 0] = -2.0 * precision * x
-            found[:, 1, 1] = precision
-        else:
-            found[:, 0, 0, 0] = 8.0 * precision * x
-            found[:, 0, 1, 0] = found[:, 1, 0, 0] = -2.0 * precision
+            return np.asarray(0.5 * (a * np.square(x) + b * np.square(off)))
+        if order == 1:
+            return np.column_stack([x * (a - 2.0 * b * off), b * off])
+        found = _bent(
+            order - 2, x, b, (a + b * (6.0 * np.square(x) - 2.0 * y), 12.0 * b * x)[order - 2]
+        )
+        if order == 3:
+            found[:, 0, 0, 1] = -2.0 * b
         return found
 
 
-@attrs.frozen(kw_only=True)
-class AdjointBanana(Banana):
-    """The same, and it offers its gradient with its outputs, as by an adjoint."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Also ``vjp``."""
-        return super().capabilities | {can.VJP}
+def _bent(order: int, x: FloatArray, b: float, corner: FloatArray) -> FloatArray:
+    """Return [[corner, -2 b x], [-2 b x, b]], or its derivative with that of the corner by x."""
+    found = np.zeros((len(x), *(2,) * (2 + order)))
+    found.reshape(len(x), -1)[:, 0] = corner
+    if order == 0:
+        found[:, 0, 1] = found[:, 1, 0] = -2.0 * b * x
+        found[:, 1, 1] = b
+    else:
+        found[:, 0, 1, 0] = found[:, 1, 0, 0] = -2.0 * b
+    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -394,20 +409,19 @@ class Student(MetricTarget, Separable):
     def parts(self, order: int, q: FloatArray) -> FloatArray:
         """Return the two terms, or their derivatives."""
         v, square = self.degrees, np.square(q)
-        if order == 0:
-            return np.asarray(0.5 * (v + 1.0) * np.log1p(square / v))
-        if order == 1:
-            return (v + 1.0) * q / (v + square)
-        if order == 2:
-            return (v + 1.0) * (v - square) / (v + square) ** 2
-        return (v + 1.0) * 2.0 * q * (square - 3.0 * v) / (v + square) ** 3
+        found = (
+            0.5 * np.log1p(square / v),
+            q / (v + square),
+            (v - square) / (v + square) ** 2,
+            2.0 * q * (square - 3.0 * v) / (v + square) ** 3,
+        )[order]
+        return np.asarray((v + 1.0) * found)
 
     def of_metric(self, order: int, q: FloatArray) -> FloatArray:
         """Return the metric at q, or its derivative."""
         spread = self.degrees + np.square(q)
-        if order == 0:
-            return on_diagonal((self.degrees + 1.0) / spread, 2)
-        return on_diagonal(-2.0 * (self.degrees + 1.0) * q / np.square(spread), 3)
+        found = (1.0 / spread, -2.0 * q / np.square(spread))[order]
+        return on_diagonal((self.degrees + 1.0) * found, 2 + order)
 
 
 @attrs.frozen
@@ -440,5 +454,7 @@ def usable(part: Any, *targets: Target) -> list[Target]:
     for several in (targets, (Gaussian(),)):
         if found := [target for target in several if part.needs <= target.capabilities]:
             return found
-    demand(False, f"the {type(part).__name__} needs {sorted(part.needs)}, which no target offers")
+    must.hold(
+        False, f"the {type(part).__name__} needs {sorted(part.needs)}, which no target offers"
+    )
     return []

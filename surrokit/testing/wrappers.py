@@ -71,10 +71,8 @@ class CountingPotential(Passing):
 
     Attributes
     ----------
-    positions : Counter
-        Positions evaluated, by name of the method.
-    batches : Counter
-        Calls, by name of the method.
+    positions, batches : Counter
+        Positions evaluated, and calls, by name of the method.
     """
 
     def __init__(self, inner: Potential) -> None:
@@ -104,15 +102,7 @@ class CountingPotential(Passing):
 
 
 class Limited(Wrapped):
-    """Offers only some of what the inner potential can do.
-
-    Parameters
-    ----------
-    inner
-        The potential.
-    capabilities
-        Those to keep.
-    """
+    """Offers only those of some ``capabilities`` that the inner potential has."""
 
     def __init__(self, inner: Potential, capabilities: Capabilities) -> None:
         super().__init__(inner)
@@ -132,15 +122,7 @@ class Limited(Wrapped):
 
 
 class Fenced(Wrapped):
-    """Fails outside a circle: values are ``inf``, everything else NaN.
-
-    Parameters
-    ----------
-    inner
-        The potential.
-    radius
-        Radius of the circle around the origin.
-    """
+    """Fails outside a circle around the origin: values are ``inf``, everything else NaN."""
 
     def __init__(self, inner: Potential, radius: float) -> None:
         super().__init__(inner)

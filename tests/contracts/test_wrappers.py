@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from surrokit import capabilities as can
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.recording import RecordingPotential
 from surrokit.targets.bounds import BoundedPotential
-from surrokit.testing import CountingPotential, Fenced, Wrapped
-from surrokit.testing.demands import CHECKS, arguments
-from surrokit.testing.targets import Banana, Gaussian
+from surrokit.testing import CountingPotential, Fenced, Limited, Wrapped
+from surrokit.testing.checks import CHECKS, arguments, evaluations_of
+from surrokit.testing.rows import Summed
+from surrokit.testing.targets import Banana, Gaussian, Mixture
 from surrokit.testing.wrappers import WITH_FACTORS, Passing
 
 PARAMETERS = Parameters.declare({"a": (-4.0, None), "b": (-9.0, 30.0)})
@@ -25,10 +27,70 @@ WRAPPERS = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS["wrapper"], ids=lambda check: check.name)
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_contract(wrapper, check):
-    check(lambda: WRAPPERS[wrapper])
+ALONE = {can.GRADIENT, can.GRADIENT_ALONE}
+BANANA = Banana(adjoint=True)
+SUBSETS = (
+    set(),
+    {can.GRADIENT},
+    ALONE,
+    ALONE | {can.HESSIAN},
+    ALONE | {can.HESSIAN, can.HESSIAN_DERIVATIVE},
+    ALONE | {can.HESSIAN_PRODUCT},
+    ALONE | {can.HESSIAN, can.HESSIAN_DIAGONAL},
+    ALONE | {can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL},
+    {can.GRADIENT, can.METRIC, can.INITIAL},
+    {can.GRADIENT, can.METRIC, can.METRIC_DERIVATIVE},
+    {can.FORWARD},
+    {can.FORWARD, can.JACOBIAN, can.GRADIENT},
+    {can.FORWARD, can.VJP, can.GRADIENT},
+    Banana().capabilities,
+    BANANA.capabilities,
+)
+LIMITED = [Limited(BANANA, frozenset(offered)) for offered in SUBSETS]
+whatever_wraps = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+
+
+def keeps_capabilities(wrap):
+    """But for matrices' diagonals and products, which the whole ones stand for."""
+    for inner in LIMITED:
+        spared = inner.capabilities - {can.HESSIAN_DIAGONAL, can.METRIC_PRODUCT}
+        assert spared <= wrap(inner).capabilities <= inner.capabilities
+
+
+@whatever_wraps
+def test_capabilities_are_kept(wrap):
+    keeps_capabilities(wrap)
+
+
+@pytest.mark.parametrize("change", [lambda has, one: has - one, lambda has, one: has | one])
+def test_a_capability_that_is_lost_or_invented_is_seen(change):
+    class Broken(Wrapped):
+        @property
+        def capabilities(self):
+            return change(self.inner.capabilities, {can.HESSIAN})
+
+    with pytest.raises(AssertionError):
+        keeps_capabilities(Broken)
+
+
+@whatever_wraps
+@pytest.mark.parametrize("check", CHECKS["potential"], ids=lambda check: check.name)
+def test_what_is_wrapped_is_a_potential(wrap, check):
+    for inner in (Gaussian(), Mixture(), Summed(), *LIMITED):
+        if check.applies(wrap(inner)):
+            check(lambda inside=inner: wrap(inside))
+
+
+@whatever_wraps
+def test_each_position_is_evaluated_once_in_one_batch(wrap):
+    wrapped = wrap(counting := CountingPotential(BANANA))
+    positions = BANANA.sample(np.random.default_rng(21), 5)
+    for name in sorted(evaluations_of(wrapped)):
+        given = arguments(wrapped, name, positions)
+        counting.forget()
+        getattr(wrapped, name)(*given)
+        cost = max(counting.positions.values()), max(counting.batches.values())
+        assert cost == (5, 1), name
 
 
 PRODUCTS = sorted(WITH_FACTORS - {"forward_hessian_product"})

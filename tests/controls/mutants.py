@@ -349,22 +349,6 @@ class RefitsNowAndThen(_BrokenSchedule):
 # --- potentials ---
 
 
-class DropsCapability(Wrapped):
-    """Forgets that the potential inside has Hessians."""
-
-    @property
-    def capabilities(self):
-        return self.inner.capabilities - {HESSIAN}
-
-
-class InventsCapability(Wrapped):
-    """Claims Hessians, whatever is inside."""
-
-    @property
-    def capabilities(self):
-        return self.inner.capabilities | {HESSIAN}
-
-
 class Shifted(Wrapped):
     """Answers as a function close by does, to one method: one shifted by 0.01."""
 

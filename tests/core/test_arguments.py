@@ -65,7 +65,7 @@ SETTINGS = [
         for case in [
             *each(
                 make, "parameters", [["a", "b"], ("a", "b")],
-                r"parameters must be a dictionary .*; pass \{'a': None, 'b': None\}", dim=None,
+                r"parameters must be a dictionary .*; pass \{'a': None, 'b': \(0, 1\)\}", dim=None,
             ),
             *each(
                 make, "dim", [2.5, 2.0, "2", True, [2], np.nan],
@@ -81,7 +81,7 @@ SETTINGS = [
     ),
     *each(
         potential, "parameters", [{1: None}, {"": None}, {None: None}, {("a",): None}],
-        "a parameter's name must be text, got", dim=None,
+        "a parameter's name must be text that files can hold, got", dim=None,
     ),
     *each(
         potential, "parameters", [{"w[0]": None, "w": sk.vector(2)}],

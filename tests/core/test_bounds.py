@@ -15,18 +15,18 @@ from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
 from surrokit.targets.bounds import LiftedEnergy, parameters_of, transform_of, with_bounds
+from surrokit.targets.energies import gaussian_energy
 from surrokit.targets.functions import gradient_of_energy
-from surrokit.targets.gaussian import GaussianEnergy, GaussianPrior
+from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.scaling import scaled
 from surrokit.testing import check_potential
 
 PARAMETERS = Parameters.declare(
     {"a": (0.0, None), "b": (None, None), "c": (-1.0, 2.0), "d": (None, 1.0)}
 )
-ENERGY = GaussianEnergy(
-    data=[1.0, -1.0], noise_sd=[0.5, 2.0], prior=GaussianPrior(mean=0.3, sd=1.7)
-)
-WEIGHT = 1 / np.square(ENERGY.noise_sd)
+DATA = np.array([1.0, -1.0])
+ENERGY = gaussian_energy(DATA, [0.5, 2.0], GaussianPrior(mean=0.3, sd=1.7))
+WEIGHT = np.array([4.0, 0.25])
 BENT = np.zeros((2, 4, 4))
 BENT[0, 0, 1] = BENT[0, 1, 0] = 1
 BENT[1, 3, 3] = 2
@@ -72,7 +72,7 @@ class Everything:
         return np.einsum("nmi,m,nmj->nij", self.jacobian(q), WEIGHT, self.jacobian(q))
 
     def hessian(self, q):
-        misfit = (self.forward(q) - self.energy.data) * WEIGHT
+        misfit = (self.forward(q) - DATA) * WEIGHT
         return self.metric(q) + np.eye(4) / 1.7**2 + np.einsum("nm,mij->nij", misfit, BENT)
 
     def slopes(self, name, q):

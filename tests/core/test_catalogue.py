@@ -9,7 +9,6 @@ import pytest
 from surrokit import Component, hookimpl
 from surrokit.errors import ComponentClashError, PluginError, UnknownComponentError
 from surrokit.registry.catalogue import make_catalogue
-from surrokit.registry.components import KINDS
 from surrokit.registry.discovery import make_plugins
 
 
@@ -31,12 +30,6 @@ def plugin(name, *components, returned=None):
 
 def catalogue(*modules):
     return make_catalogue(make_plugins(*modules))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_components_of_each_kind_are_found(kind):
-    mine = component("mine", kind)
-    assert catalogue(plugin("p", mine)).get(kind, "mine") == mine
 
 
 def test_entries_are_in_order_of_kind_and_name():
@@ -74,18 +67,6 @@ def test_a_hook_that_raises_is_named():
     message = "plugin p raised ZeroDivisionError in surrokit_components: oh; fix it, or switch"
     with pytest.raises(PluginError, match=message):
         catalogue(plugin("p", returned=breaks))
-
-
-def test_a_component_of_an_unknown_kind_names_the_plugin():
-    def offer():
-        return [component("mine", "samplers")]
-
-    message = (
-        "plugin p raised ConfigurationError in surrokit_components: a component's kind must be one "
-        "of potential, .*, got 'samplers'"
-    )
-    with pytest.raises(PluginError, match=message):
-        catalogue(plugin("p", returned=offer))
 
 
 # --- what is not there ---

@@ -155,34 +155,32 @@ class Free(Sampler):
     target_acceptance: float = 0.8
 
 
-def told(rng, n_iterations=400, state=None, correlation=0.5):
-    """Return the lengths of a warm-up, the state after it and the tuner."""
-    tuner = Tuner.of(Free(), n_iterations)
-    state = state or tuner.start(CHAINS, DIM)
-    lengths = []
+def told(rng, n_iterations=400, correlation=0.5):
+    """Return the lengths of a warm-up, and the tuner after it."""
+    tuner, lengths = Tuner.start(Free(), n_iterations, CHAINS, DIM), []
     for _ in range(n_iterations):
-        tuning = tuner.tuning(state)
+        tuning = tuner.tuning
         lengths.append(tuning.length)
         known = tuning.covariance is not None
         seen = excursion(rng, tuning.length, correlation) if known else None
-        state = tuner.update(state, rng.standard_normal((CHAINS, DIM)), info(excursion=seen))
-    return lengths, state, tuner
+        tuner = tuner.update(rng.standard_normal((CHAINS, DIM)), info(excursion=seen))
+    return lengths, tuner
 
 
 def test_without_a_covariance_the_first_guess_is_taken(rng):
-    lengths, _, _ = told(rng)
+    lengths, _ = told(rng)
     _, ends = windows(400)
     assert set(lengths[: ends[0]]) == {FIRST_LENGTH}
     assert len(set(lengths[ends[0] :])) > 2
 
 
 def test_after_the_warm_up_the_length_stays(rng):
-    _, state, tuner = told(rng)
-    assert tuner.tuning(state).length == state.lengths.best() in (4, 8)
+    _, tuner = told(rng)
+    assert tuner.tuning.length == tuner.lengths.best() in (4, 8)
 
 
 def test_on_another_potential_lengths_are_searched_anew(rng):
-    _, state, tuner = told(rng)
-    again = tuner.restart(state)
+    _, tuner = told(rng)
+    again = tuner.restart()
     assert not again.lengths.seen.any()
     assert again.lengths.normal_variance == DIM / 2

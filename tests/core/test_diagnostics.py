@@ -58,14 +58,6 @@ def test_antithetic_draws_are_not_worth_more_than_their_squares(rng):
     assert_allclose(effective_sample_size(draws, "paper"), 16_000)  # which never exceeds the draws
 
 
-@pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
-def test_the_papers_estimator_knows_autoregression(rng, phi):
-    """For x' = phi x + noise, ESS = B (1 - phi) / (1 + phi)."""
-    draws = autoregressive(rng, phi, chains=4, draws=20_000)
-    expected = 4 * 20_000 * (1 - phi) / (1 + phi)
-    assert_allclose(effective_sample_size(draws, "paper"), expected, rtol=0.15)
-
-
 def by_hand(x):
     """Geyer's initial monotone sequence for one chain, written out."""
     n, centred = len(x), x - x.mean()

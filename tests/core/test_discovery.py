@@ -65,12 +65,6 @@ def test_a_found_plugin_is_loaded_and_offers_its_parts(install):
     assert [(entry.name, entry.plugin) for entry in catalogue] == [("strange", "stranger[mine]")]
 
 
-def test_plugins_are_sorted_by_distribution_and_entry(install):
-    for distribution, entry in (("b", "x"), ("a", "z"), ("c", "y")):
-        install(distribution, entry)
-    assert [plugin.label for plugin in find(())] == ["a[z]", "b[x]", "c[y]"]
-
-
 def test_a_second_copy_of_a_distribution_is_not_counted(install):
     first = install("twice", "mine")
     install("twice", "mine")
@@ -86,14 +80,6 @@ def test_one_entry_name_of_two_distributions_names_both(install):
     )
     with pytest.raises(ComponentClashError, match=message):
         find(())
-
-
-def test_one_part_of_two_distributions_names_both(install):
-    install("one", "a", name="same")
-    install("two", "b", name="same")
-    message = r"one\[a\] and two\[b\] both register a sampler named 'same'; uninstall one"
-    with pytest.raises(ComponentClashError, match=message):
-        make_catalogue(load(find(())))
 
 
 def test_a_distribution_is_passed_over_that_raises_for_want_of_metadata(install, monkeypatch):

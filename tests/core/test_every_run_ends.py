@@ -235,7 +235,7 @@ def test_a_logarithm_without_a_prior_is_named_as_improper():
     for bounds in (sk.positive(), (0.0, math.inf)):
         target = sk.potential(log_density=lambda s: -math.log(s), parameters={"s": bounds})
         with pytest.raises(
-            TargetError, match="does not depend on s: it is the same at any distance of its log"
+            TargetError, match="the same at any distance along s, and no distribution"
         ):
             sk.sample(target, **QUIET)
 

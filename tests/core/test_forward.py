@@ -18,7 +18,7 @@ from surrokit.targets.differences import (
     gauss_newton_form_gradient,
     gauss_newton_trace_gradient,
 )
-from surrokit.targets.gaussian import GaussianEnergy
+from surrokit.targets.energies import gaussian_energy
 from surrokit.testing import check_potential
 
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
@@ -200,12 +200,17 @@ def test_capabilities_follow_maps_energies_and_priors(make, expected):
 
 
 def test_who_asks_for_curvatures_that_are_not_there_is_told(q):
-    plain, ridge = (GaussianEnergy(**KNOWN, prior=prior) for prior in (Plain(), Ridge()))
-    with pytest.raises(CapabilityError, match=r"GaussianEnergy does not offer .* has a metric"):
+    plain, ridge = (gaussian_energy(**KNOWN, prior=prior) for prior in (Plain(), Ridge()))
+    with pytest.raises(
+        CapabilityError,
+        match=r"a Gauss-Newton matrix needs .* ObservedEnergy does not offer .* has a metric",
+    ):
         with_curvatures(plain)
     with pytest.raises(CapabilityError, match="needs an energy with 'curvatures' among"):
         linear(prior=Plain()).metric(q)
-    with pytest.raises(CapabilityError, match="GaussianEnergy does not offer them; give it a"):
+    with pytest.raises(
+        CapabilityError, match="'curvature-derivatives' among its capabilities, but Obs"
+    ):
         with_curvature_derivatives(ridge)
 
 

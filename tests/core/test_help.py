@@ -1,4 +1,4 @@
-"""Help shows what people use first, in groups; a shell is offered names."""
+"""Help shows all commands and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from types import ModuleType
 
 import click
 import pytest
-from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 import surrokit as sk
@@ -32,23 +31,13 @@ def options_in(text):
     return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
 
 
-def test_help_shows_what_is_used_first_and_names_how_to_show_all():
-    text = shown("sample", "--help")
-    assert len(options_in(text) - {"--help", "--help-all"}) == 10
-    assert {"--max-calls", "--path", "--out", "--seed"} <= options_in(text)
-    assert re.search(r"surrokit sample --help-all shows \d+ more options\.", text)
-    assert len(text.splitlines()) < 50
-    assert "..." not in shown("-h").split("Commands:")[1]
-
-
 @pytest.mark.parametrize("command", ["sample", "glm", "resume"])
-def test_all_options_are_shown_where_asked_for(command):
-    text = shown(command, "--help-all")
+def test_all_options_are_shown(command):
     declared = {
         option.opts[0] for option in COMMANDS[command].params if isinstance(option, click.Option)
     }
-    assert options_in(text) == declared | {"--help"}
-    assert "more options" not in text
+    assert options_in(shown(command, "--help")) == declared | {"--help"}
+    assert "..." not in shown("-h").split("Commands:")[1]
 
 
 def test_each_option_has_a_sentence():
@@ -83,26 +72,6 @@ def test_a_broken_plugin_leaves_the_help_and_is_told_where_a_command_is_looked_f
     assert "sample" in shown("--help")
     assert shown("sample", "--help")
     assert "them[x]" in str(CliRunner().invoke(cli, ["no-such"]).exception)
-
-
-def offered(*arguments, incomplete=""):
-    shell = BashComplete(cli, {}, "surrokit", "_SURROKIT_COMPLETE")
-    return [item.value for item in shell.get_completions(list(arguments), incomplete)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "incomplete", "words"),
-    [
-        (("sample", "--sampler"), "n", ["nuts"]),
-        (("sample", "--surrogate"), "no", ["none"]),
-        (("sample", "--correction"), "sub", ["subsampled"]),
-        (("plugins",), "integ", ["integrator"]),
-        (("sample",), "lynx", ["lynx-hare", "lynx"]),  # which a shell completes as a file
-        (("resume", "run.surrokit"), "lynx", ["lynx-hare", "lynx"]),
-    ],
-)
-def test_names_are_offered(arguments, incomplete, words):
-    assert offered(*arguments, incomplete=incomplete) == words
 
 
 def test_a_kind_before_names_leaves_out_other_kinds():

@@ -154,53 +154,6 @@ def test_a_forward_map_pays_one_jacobian_a_step_and_all_of_it_is_recorded():
     assert_allclose(rows.gradients, gradients)
 
 
-@pytest.mark.parametrize(("dim", "by_adjoint"), [(31, False), (32, True)])
-def test_in_many_dimensions_an_adjoint_leads_the_search_and_one_jacobian_ends_it(dim, by_adjoint):
-    slopes = np.diag(np.geomspace(1.0, 30.0, dim))
-    exact = sk.forward_potential(
-        lambda q: slopes @ np.sinh(q),
-        jacobian=lambda q: slopes * np.cosh(q),
-        vjp=lambda q, weights: (slopes * np.cosh(q)).T @ weights,
-        data=np.zeros(dim),
-        noise_sd=1.0,
-        prior=sk.gaussian_prior(0.0, 10.0),
-        dim=dim,
-    )
-    target = RecordingPotential(exact, keep=True)
-    found = find_mode(target, np.full(dim, 0.5), max_calls=400)
-    calls = {kind: n for kind, n in target.calls.items() if n}
-    assert found.converged
-    assert found.value - exact.value(np.zeros((1, dim)))[0] < 1e-2
-    assert sum(calls.values()) == found.calls
-    if by_adjoint:
-        assert calls == {"vjp": found.calls - 1, "jacobian": 1}
-    else:
-        assert calls == {"jacobian": found.calls}
-    there = slopes * np.cosh(found.position)
-    assert_allclose(found.hessian, there.T @ there + np.eye(dim) / 100.0)
-
-
-@pytest.mark.parametrize("most", [5, 400])
-def test_a_search_by_the_adjoint_pays_no_jacobian_where_it_may_not(most):
-    def no_jacobian(q):
-        raise ValueError("no Jacobian here")
-
-    exact = sk.forward_potential(
-        lambda q: q,
-        jacobian=no_jacobian,
-        vjp=lambda q, weights: weights,
-        data=np.zeros(40),
-        noise_sd=np.geomspace(0.1, 1.0, 40),
-        prior=sk.gaussian_prior(0.0, 10.0),
-        dim=40,
-    )
-    found = find_mode(exact, np.ones(40), max_calls=most)
-    assert found.converged is (most == 400)
-    assert found.hessian is None
-    assert found.calls <= most
-    assert np.isfinite(found.value)
-
-
 @pytest.mark.parametrize(
     ("offers", "start", "error", "message"),
     [

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError, ShapeError
-from surrokit.mode.by_values import Model
 from surrokit.mode.descent import descend
 from surrokit.mode.search import MOST_DIM, find_mode, goes_by_values
 from surrokit.targets.differences import Differences
@@ -145,21 +144,6 @@ def test_rough_gradients_beside_the_mode_do_not_use_up_the_search():
     assert_allclose(found.position, [-3.0, -3.0], atol=1e-3)
 
 
-@pytest.mark.parametrize("curvature", [2.0, -2.0])
-def test_a_step_stays_within_the_radius(curvature):
-    model = measured([3.0, 4.0], np.diag([1.0, curvature]))
-    step, gain = model.step_within(0.5)
-    assert 0.49 < np.linalg.norm(step / model.scales) <= 0.5 + 1e-12
-    assert gain > 0.0
-    if curvature > 0:
-        assert_allclose(model.step_within(model.least_radius)[0], [-3.0, -2.0])
-
-
-def measured(slopes, hessian, before=None):
-    at = np.zeros(len(slopes))
-    return Model.measured(at, 0.0, np.array(slopes, dtype=float), np.array(hessian), before)
-
-
 class Patchy:
     """A normal that fails at one position in twenty, always the same ones."""
 
@@ -193,21 +177,6 @@ def test_positions_that_fail_here_and_there_do_not_lead_astray():
     assert len(errors) > 40
     # now and then differences fail at both lengths
     assert np.mean(np.array(errors) < 0.01) > 0.9
-
-
-def test_differences_that_fail_are_what_they_were_or_usual():
-    hessian = [[4.0, 1.0, np.nan], [1.0, 9.0, np.nan], [np.nan, np.nan, np.nan]]
-    usual = measured([1.0, 2.0, np.nan], hessian)
-    assert_allclose(usual.gradient, [1.0, 2.0, 0.0])
-    assert_allclose(usual.hessian, [[4.0, 1.0, 0.0], [1.0, 9.0, 0.0], [0.0, 0.0, 6.0]])
-    known = measured(np.zeros(3), np.full((3, 3), np.nan), usual.hessian)
-    assert_allclose(known.hessian, usual.hessian)
-    assert_allclose(known.scales, [1 / 2, 1 / 3, 6**-0.5])
-
-
-def test_a_step_along_what_is_flat_is_no_longer_than_usual():
-    flat = measured([0.5, -1.0], np.diag([4.0, 0.0]))
-    assert abs(flat.step_within(flat.least_radius)[0][1]) < 1.0
 
 
 def test_a_search_does_not_take_rounding_for_a_curvature():

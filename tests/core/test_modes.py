@@ -14,7 +14,7 @@ from surrokit.interfaces import ChainState, Explored, Findings
 from surrokit.modes import NEGLIGIBLE, Modes
 from surrokit.result.advice import ENOUGH, ModeVisits, advice
 from surrokit.result.verdict import judge
-from surrokit.testing.demands import write_and_read
+from surrokit.testing.checks import write_and_read
 from surrokit.testing.targets import Gaussian
 
 DIM = 4

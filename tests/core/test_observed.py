@@ -8,8 +8,8 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.coordinates.priors import Priors
 from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.targets.gaussian import Priors
 from surrokit.targets.noise import HalfStudent
 from surrokit.testing import check_potential
 
@@ -161,11 +161,8 @@ def test_information_is_the_expected_square_of_slopes(data, rng):
             n, random_state=rng
         ),
     }[family.name]()
-    for slopes, known in zip(
-        family.slopes(output, drawn[:, None].astype(float), scale),
-        family.information(output, scale),
-        strict=True,
-    ):
+    slopes_of_both = family.value_and_slopes(output, drawn[:, None].astype(float), scale)[1:]
+    for slopes, known in zip(slopes_of_both, family.information(output, scale)[0], strict=True):
         squares = np.square(slopes[:, 0])
         error = squares.std() / np.sqrt(n)
         assert abs(squares.mean() - known[0, 0]) <= 5 * error
@@ -176,18 +173,18 @@ def test_information_is_the_expected_square_of_slopes(data, rng):
 def test_nothing_is_a_density_outside_the_support_of_a_family(data):
     scale, outputs = np.ones((3, 4)), np.full((3, 4), 1.0)
     outputs[0, 2], outputs[1, 1] = np.nan, -1.0
-    values = data.family.value(outputs, data.data, scale)
+    values, slopes, _ = data.family.value_and_slopes(outputs, data.data, scale)
     assert np.isnan(values[0, 2])
     needs_positive = data.family.name in ("lognormal", "poisson") and data.family.link != "log"
     assert np.isinf(values[1, 1]) == needs_positive
-    assert np.isnan(data.family.slopes(outputs, data.data, scale)[0][1, 1]) == needs_positive
+    assert np.isnan(slopes[1, 1]) == needs_positive
     assert np.isfinite(values[2]).all()
     if data.family.has_scale:
-        assert (data.family.value(outputs[2:], data.data, 0.0 * scale[2:]) == np.inf).all()
+        at_zero = data.family.value_and_slopes(outputs[2:], data.data, 0.0 * scale[2:])
+        assert (at_zero[0] == np.inf).all()
     elif needs_positive:  # a count of nothing has a mean of nothing
         zero = np.zeros((1, 1))
-        assert data.family.value(zero, np.zeros(1), zero) == 0.0
-        assert data.family.slopes(zero, np.zeros(1), zero)[0] == 1.0
+        assert data.family.value_and_slopes(zero, np.zeros(1), zero)[:2] == (0.0, 1.0)
 
 
 # --- scales ---
@@ -314,9 +311,9 @@ def test_priors_have_slopes_inside_their_support_and_a_metric_if_they_have_a_var
     for x in (1e-14, 1.0 - 1e-14):
         at = np.array([[x]])
         flat = of(a=sk.interval(0, 1, prior=scipy.stats.uniform()))
-        assert_allclose(flat.gradient(at), 0.0)
+        assert_allclose(flat.value_and_gradient(at)[1], 0.0)
         half = of(a=sk.positive(prior=scipy.stats.expon()))
-        assert_allclose(half.gradient(at), 1.0, rtol=1e-4)
+        assert_allclose(half.value_and_gradient(at)[1], 1.0, rtol=1e-4)
     wide = of(a=sk.real(prior=scipy.stats.cauchy()), b=sk.real(2, prior=HalfStudent(np.ones(1))))
     assert not wide.metric(np.zeros((2, 3))).any()
 
@@ -377,13 +374,17 @@ SETS = {
 }
 
 
-def joined(**options):
-    maps = {"heights": forward, "visits": rates}
-    slopes = {"visits": slopes_of_rates, "heights": jacobian}
-    return sk.forward_potential(maps, slopes, data=SETS, prior=PRIOR, dim=2, **options)
+def joined():
+    return sk.forward_potential(
+        lambda x: np.concatenate([forward(x), rates(x)]),
+        lambda x: np.concatenate([jacobian(x), slopes_of_rates(x)]),
+        data=SETS,
+        prior=PRIOR,
+        dim=2,
+    )
 
 
-def test_several_data_sets_have_their_own_maps(q):
+def test_several_data_sets_have_their_own_errors(q):
     found = joined()
     assert found.parameters.labels[2:] == ["scale_heights"]
     z = np.column_stack([q, np.full(5, np.log(0.3))])
@@ -392,25 +393,6 @@ def test_several_data_sets_have_their_own_maps(q):
     up_to_a_constant(found.value(z), alone + counts)
     assert found.forward(z).shape == (5, 7)
     assert_conforms(joined)
-    adjoints = {"heights": vjp, "visits": lambda x, w: slopes_of_rates(x).T @ w}
-    by_jacobian = found.value_and_gradient(z)[1]
-    assert_allclose(joined(vjp=adjoints).value_and_gradient(z)[1], by_jacobian)
-    both = sk.forward_potential(  # one map gives the outputs of both
-        lambda x: np.concatenate([forward(x), rates(x)]), data=SETS, prior=PRIOR, dim=2
-    )
-    assert_allclose(both.value(z), found.value(z))
-
-
-def test_a_map_of_one_output_may_return_a_number(q):
-    found = sk.forward_potential(
-        {"sum": lambda x: x.sum(), "heights": forward},
-        {"sum": lambda x: np.ones(2), "heights": jacobian},
-        data={"sum": sk.observed([1.0], 0.5), "heights": sk.observed(DATA, 0.3)},
-        dim=2,
-    )
-    expected = target(noise_sd=0.3).value(q) + 0.5 * np.square((q.sum(axis=1) - 1.0) / 0.5)
-    up_to_a_constant(found.value(q), expected)
-    assert found.forward_and_jacobian(q)[1].shape == (5, 5, 2)
 
 
 # --- what is refused ---
@@ -526,30 +508,6 @@ def test_derivatives_in_a_scale_are_refused_as_they_are_none_of_the_maps(q):
     wrong = target(noise_sd="estimate", jacobian=lambda x: np.ones((4, 3)))
     with pytest.raises(ShapeError, match=r"must return shape \(4, 2\), got \(4, 3\); parameters"):
         wrong.value_and_gradient(np.ones((1, 3)))
-
-
-@pytest.mark.parametrize(
-    ("maps", "slopes", "said"),
-    [
-        ({"heights": forward}, None, "one function for each of the data heights, visits, got heig"),
-        ({"heights": forward, "visits": None}, None, "got None; leave forward out unless all"),
-        ({"heights": forward, "visits": 3}, None, "forward of 'visits' must be a function"),
-        (forward, {"heights": jacobian}, "jacobian must hold one function for each of the data"),
-    ],
-)
-def test_maps_by_name_are_those_of_the_data(maps, slopes, said):
-    with pytest.raises(ConfigurationError, match=said):
-        sk.forward_potential(maps, slopes, data=SETS, dim=2)
-
-
-def test_maps_by_name_need_data_by_name_and_give_an_output_for_each_datum():
-    with pytest.raises(ConfigurationError, match="functions by name, but data has no names"):
-        sk.forward_potential({"a": forward}, data=DATA, noise_sd="estimate", dim=2)
-    found = sk.forward_potential({"heights": rates, "visits": forward}, data=SETS, dim=2)
-    with pytest.raises(
-        ShapeError, match=r"forward of 'heights' must give 4 outputs, .* \(3,\) for"
-    ):
-        found.value(np.ones((1, 3)))
 
 
 # --- draws ---

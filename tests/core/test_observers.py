@@ -15,7 +15,6 @@ from surrokit.errors import ConfigurationError, StopRun
 from surrokit.output import progress as shown_progress
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.book import EVENTS, Observers
-from surrokit.testing.fixtures import HookCalls
 
 SMALL = {"chains": 2, "warmup": 30, "draws": 10, "seed": 4, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
@@ -49,26 +48,6 @@ class Recorder:
         """Names of events, each once in a row."""
         names = [name for name, _ in self.events]
         return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
-
-
-def test_rounds_of_weighted_answers_are_told():
-    hook_calls = HookCalls()
-    run = sk.sample(
-        target(),
-        surrogate=("additive", {"n_nodes": 20}),
-        explorer="rounds",
-        correction=("weights", {"chains": 16, "warmup": 100, "effective": 1000}),
-        observers=[hook_calls],
-        max_calls=150,
-        chains=2,
-        seed=1,
-        budget=sk.Budget(target_mcse=1e-6),
-    )
-    told = [call.arguments["info"] for call in hook_calls.of("surrokit_round_weighed")]
-    assert [each.draws for each in told] == list(np.cumsum([*map(len, run.answer.rounds)]))
-    assert told[-1].error == run.weights.figures.relative_error.max()
-    assert {(each.aim, each.most_calls) for each in told} == {(1e-6, 150)}
-    assert told[-1].calls == run.total_calls
 
 
 def test_events_of_a_run_on_a_surrogate():

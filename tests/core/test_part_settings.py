@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from surrokit.arguments import HIDDEN, fraction, one_of, spread
+from surrokit.arguments import HIDDEN, fraction, not_negative, one_of, positive_integer, spread
 from surrokit.errors import ConfigurationError
 from surrokit.registry.components import (
     COMPUTED,
@@ -30,7 +30,7 @@ class Inner:
         How wide; see :class:`~somewhere.Else`.
     """
 
-    depth: int = attrs.field(default=3, validator=attrs.validators.ge(1))
+    depth: int = attrs.field(default=3, validator=positive_integer)
     width: float | None = None
     memory: int = attrs.field(default=7, metadata=HIDDEN)
 
@@ -58,7 +58,7 @@ class Outer:
     last: list[int] = attrs.field(factory=list)
     both: int = attrs.field(
         validator=attrs.validators.and_(
-            attrs.validators.lt(9), attrs.validators.in_((1, 2)), attrs.validators.instance_of(int)
+            positive_integer, attrs.validators.instance_of(int), not_negative
         )
     )
 
@@ -81,13 +81,13 @@ def test_settings_of_a_record_are_its_fields():
     assert found["start"].help == "Where it begins."
     assert found["last"].default == []
     assert found["both"].default is COMPUTED
-    assert found["both"].limits == "< 9 and one of 1, 2"
+    assert found["both"].limits == "a whole number of at least 1 and a finite number of at least 0"
 
 
 def test_settings_of_a_record_inside_have_the_defaults_of_the_part():
     found = settings_of(Outer)
     assert found["depth"] == Setting(
-        name="depth", default=5, type="int", limits=">= 1", help="How deep."
+        name="depth", default=5, type="int", limits="a whole number of at least 1", help="How deep."
     )
     assert found["width"].type == "float, optional"
 

@@ -117,7 +117,6 @@ KDE = st.gaussian_kde([[1.0, 2.0, 4.0], [0.0, 3.0, 1.0]])
         (lambda: sk.real(2, prior=KDE), "single numbers"),
         (lambda: sk.real(prior=st.norm([0.0, 1.0])), "single numbers"),
         (lambda: sk.real(prior=st.poisson(3.0)), "a frozen distribution of scipy.stats with a"),
-        (lambda: sk.real(prior=st.norm), "a frozen distribution"),
         (lambda: sk.real(prior=st.beta), "a frozen distribution"),
         (lambda: sk.positive(prior=3.0), "a frozen distribution"),
         (lambda: sk.positive(prior="normal"), "a frozen distribution"),

@@ -35,28 +35,32 @@ class Free(Sampler):
     target_acceptance: float = 0.8
 
 
-def driven(tuner, acceptance_at, positions, state=None, start=None):
-    """Run a tuner against a known acceptance curve; return states, one for each iteration."""
-    chains, dim = positions[0].shape
-    state = state or tuner.start(chains, dim, **(start or {}))
-    states = [state]
+STEP = frozenset({"step_size"})
+
+
+def begun(n_iterations, tunes=ALL, target=0.8, chains=4, dim=2, **start):
+    sampler = Free(tunes=tunes, target_acceptance=target)
+    return Tuner.start(sampler, n_iterations, chains, dim, **start)
+
+
+def driven(tuner, acceptance_at, positions):
+    """Run a tuner against a known acceptance curve; return it before and after each iteration."""
+    tuners = [tuner]
     for position in positions:
-        step = tuner.tuning(state).step_size
-        state = tuner.update(state, position, info(acceptance_at(step) * np.ones(chains)))
-        states.append(state)
-    return states
+        acceptance = acceptance_at(tuners[-1].tuning.step_size) * np.ones(len(position))
+        tuners.append(tuners[-1].update(position, info(acceptance)))
+    return tuners
 
 
 def test_of_what_had_nothing_to_decide_the_step_size_learns_nothing():
     """Chains 1 and 2 stay, without a path of their own: neither 1 nor 0 is what they accepted."""
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
     position = np.zeros((4, 2))
-    two, four = tuner.start(2, 2), tuner.start(4, 2)
+    two, four = begun(100, chains=2), begun(100)
     for acceptance in (0.9, 0.3, 0.6, 0.7, 0.2):
-        two = tuner.update(two, position[:2], info([acceptance] * 2))
-        four = tuner.update(four, position, info([acceptance, np.nan, np.nan, acceptance]))
+        two = two.update(position[:2], info([acceptance] * 2))
+        four = four.update(position, info([acceptance, np.nan, np.nan, acceptance]))
     assert four.log_step == two.log_step
-    nothing = tuner.update(four, position, info([np.nan] * 4))
+    nothing = four.update(position, info([np.nan] * 4))
     assert nothing.log_step == four.log_step
     assert np.isfinite(nothing.recent).all()
 
@@ -98,16 +102,16 @@ def test_lengths_are_those_of_stan(n, expected):
 
 @pytest.mark.parametrize("start", [1e-4, 0.01, 0.3, 5.0, 1e3])
 def test_the_search_crosses_the_wanted_acceptance(start):
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=19)
-    states = driven(tuner, gaussian_acceptance, still(19), start={"step_size": start})
+    tuner = begun(19, STEP, step_size=start)
+    states = driven(tuner, gaussian_acceptance, still(19))
     first_after = next(state for state in states if state.searching < 0)
     found = np.exp(first_after.log_step)
     assert 0.3 / 2 <= found <= 0.3 * 2
 
 
 def test_a_search_that_never_crosses_ends():
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=60)
-    states = driven(tuner, lambda step: 0.0, still(60, chains=2))
+    tuner = begun(60, STEP)
+    states = driven(tuner, lambda step: 0.0, still(60))
     assert states[40].searching == -1
     assert np.isfinite(states[-1].log_step)
 
@@ -115,60 +119,58 @@ def test_a_search_that_never_crosses_ends():
 @pytest.mark.parametrize("start", [0.01, 0.3, 5.0])
 def test_a_warm_up_that_ends_early_keeps_a_step_size_that_was_accepted(start):
     """Neither one that a search has not tried yet, nor the first leap of dual averaging."""
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
-    states = driven(tuner, gaussian_acceptance, still(60), start={"step_size": start})
-    steps = [tuner.tuning(tuner.settle(state)).step_size for state in states]
+    tuner = begun(1000, STEP, step_size=start)
+    states = driven(tuner, gaussian_acceptance, still(60))
+    steps = [state.settle().tuning.step_size for state in states]
     found = next(i for i, step in enumerate(steps) if 0.15 <= step <= 0.6)
     assert found < 10
     assert all(step <= 0.6 for step in steps[found:])
-    assert all(tuner.settle(state).searching == -1 for state in states)
-    assert max(tuner.tuning(state).step_size for state in states[found:]) > 1.0
+    assert all(state.settle().searching == -1 for state in states)
+    assert max(state.tuning.step_size for state in states[found:]) > 1.0
 
 
 def test_a_warm_up_that_has_averaged_keeps_the_average():
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=1000)
+    tuner = begun(1000, STEP)
     state = driven(tuner, gaussian_acceptance, still(200))[-1]
-    settled = tuner.tuning(tuner.settle(state)).step_size
+    settled = state.settle().tuning.step_size
     assert settled == pytest.approx(np.exp(state.averaged_log_step))
     over = attrs.evolve(state, iteration=1000)
-    assert tuner.settle(over) is over
+    assert over.settle() is over
 
 
 @pytest.mark.parametrize("target", [0.6, 0.8, 0.9])
 def test_dual_averaging_reaches_the_target_acceptance(target):
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=target, n_iterations=600)
+    tuner = begun(600, STEP, target=target)
     states = driven(tuner, gaussian_acceptance, still(600))
-    final = tuner.tuning(states[-1]).step_size
+    final = states[-1].tuning.step_size
     assert abs(gaussian_acceptance(final) - target) < 0.03
 
 
 def test_the_average_is_used_after_the_warm_up_and_the_latest_before():
-    tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=100)
+    tuner = begun(100, STEP)
     states = driven(tuner, gaussian_acceptance, still(100))
     last, before = states[-1], states[-2]
-    assert tuner.tuning(before).step_size == pytest.approx(np.exp(before.log_step))
-    assert tuner.tuning(last).step_size == pytest.approx(np.exp(last.averaged_log_step))
+    assert before.tuning.step_size == pytest.approx(np.exp(before.log_step))
+    assert last.tuning.step_size == pytest.approx(np.exp(last.averaged_log_step))
     assert last.log_step != last.averaged_log_step
 
 
 def test_paths_are_short_while_a_step_is_searched_and_until_the_scales_are_known():
-    searching = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
-    assert searching.tuning(searching.start(4, 2)).n_steps == 1
-    tuner = Tuner(tunes=frozenset({"n_steps"}), target_acceptance=0.8, n_iterations=50)
-    assert tuner.tuning(tuner.start(4, 2)).n_steps == STEPS_BEFORE_COVARIANCE
-    assert tuner.tuning(tuner.start(4, 2, covariance=np.eye(2))).n_steps is None
+    assert begun(50).tuning.n_steps == 1
+    tuner = begun(50, frozenset({"n_steps"}))
+    assert tuner.tuning.n_steps == STEPS_BEFORE_COVARIANCE
+    assert attrs.evolve(tuner, covariance=np.eye(2)).tuning.n_steps is None
 
 
 def test_a_stuck_chain_does_not_spoil_the_step_size():
     def states(stuck):
-        tuner = Tuner(tunes=frozenset({"step_size"}), target_acceptance=0.8, n_iterations=600)
-        state = tuner.start(4, 2)
+        state = begun(600, STEP)
         for _ in range(600):
-            step = tuner.tuning(state).step_size
+            step = state.tuning.step_size
             acceptance = np.full(4, gaussian_acceptance(step))
             acceptance[0] *= not stuck
-            state = tuner.update(state, np.zeros((4, 2)), info(acceptance))
-        return tuner.tuning(state).step_size
+            state = state.update(np.zeros((4, 2)), info(acceptance))
+        return state.tuning.step_size
 
     assert states(stuck=True) == pytest.approx(states(stuck=False), rel=0.1)
 
@@ -187,7 +189,7 @@ COVARIANCE = np.array([[4.0, 1.2], [1.2, 0.5]])
 def test_the_covariance_is_pooled_within_chains(rng):
     """Chains far from each other do not make it wider."""
     offsets = 100.0 * np.arange(8.0).reshape(4, 2)
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
+    tuner = begun(1000)
     states = driven(tuner, gaussian_acceptance, drawn(rng, 1000, COVARIANCE, offsets))
     assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.15)
 
@@ -195,7 +197,7 @@ def test_the_covariance_is_pooled_within_chains(rng):
 def test_the_start_of_the_warm_up_is_forgotten(rng):
     """A long way in from the tails does not make it wider."""
     way_in = [np.full((4, 2), 1e3 / (i + 1)) for i in range(75)]
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=500)
+    tuner = begun(500)
     positions = way_in + drawn(rng, 425, COVARIANCE, np.zeros((4, 2)))
     states = driven(tuner, gaussian_acceptance, positions)
     assert_allclose(states[-1].covariance, COVARIANCE, rtol=0.2)
@@ -209,17 +211,16 @@ def test_no_covariance_is_singular(seed):
     known = (axes * [1e10, 1e10, 1e-5]) @ axes.T
     rows = (rng.normal(size=(200, 3)) * [1e5, 1e5, 1e-9]) @ axes.T
     positions = [np.stack([row] * 4) for row in rows]
-    covariance = pool(positions, [None] * 200, np.ones(4, dtype=bool), known)
+    covariance = pool(np.array(positions), known=known)
     if covariance is not None:
         np.linalg.cholesky(covariance)  # raises unless it is positive definite
 
 
 def test_a_stuck_chain_does_not_spoil_the_covariance(rng):
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=300)
-    state = tuner.start(4, 2)
+    state = begun(300)
     for position in drawn(rng, 300, COVARIANCE, np.zeros((4, 2))):
         position[0] = 7.0
-        state = tuner.update(state, position, info([0.0, 0.8, 0.8, 0.8]))
+        state = state.update(position, info([0.0, 0.8, 0.8, 0.8]))
     assert_allclose(state.covariance, COVARIANCE, rtol=0.3)
 
 
@@ -227,17 +228,17 @@ def test_a_stuck_chain_does_not_spoil_the_covariance(rng):
     "position", [np.zeros((4, 2)), np.full((4, 2), np.nan)], ids=["flat", "nan"]
 )
 def test_no_covariance_is_made_up(position):
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
+    tuner = begun(50)
     with np.errstate(invalid="ignore"):
         states = driven(tuner, gaussian_acceptance, [position] * 50)
     assert states[-1].covariance is None
 
 
 def test_a_known_covariance_is_kept_until_there_is_a_better_one(rng):
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=300)
+    tuner = begun(300, covariance=9.0 * np.eye(2))
     positions = drawn(rng, 300, COVARIANCE, np.zeros((4, 2)))
-    known = 9.0 * np.eye(2)
-    states = driven(tuner, gaussian_acceptance, positions, start={"covariance": known})
+    known = tuner.covariance
+    states = driven(tuner, gaussian_acceptance, positions)
     _, ends = windows(300)
     assert states[ends[0] - 1].covariance is known
     assert states[-1].covariance is not known
@@ -251,11 +252,10 @@ def test_few_draws_do_not_spoil_what_is_known_of_narrow_directions(rng):
 
     def spread(known):
         """How much longer than the narrowest direction the widest is in the metric found."""
-        tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=60)
-        state = tuner.start(4, dim, covariance=known)
+        state = begun(60, dim=dim, covariance=known)
         for _ in range(60):
             position = rng.standard_normal((4, dim)) @ factor.T
-            state = tuner.update(state, position, info(np.full(4, 0.8)))
+            state = state.update(position, info(np.full(4, 0.8)))
         assert state.covariance is not known
         inverse = np.linalg.inv(factor)
         found = np.linalg.eigvalsh(inverse @ state.covariance @ inverse.T)
@@ -272,30 +272,29 @@ FOUND = Tuning(step_size=0.2, covariance=COVARIANCE, n_steps=7, length=16)
 
 
 def test_what_was_found_elsewhere_is_not_searched(rng):
-    tuner = Tuner(tunes=ALL | {"length"}, target_acceptance=0.8, n_iterations=300)
+    tuner = begun(300, ALL | {"length"}, tuning=FOUND)
     positions = drawn(rng, 300, 9.0 * COVARIANCE, np.zeros((4, 2)))
-    states = driven(tuner, gaussian_acceptance, positions, start={"tuning": FOUND})
+    states = driven(tuner, gaussian_acceptance, positions)
     for state in states:
-        tuning = tuner.tuning(state)
+        tuning = state.tuning
         assert tuning.covariance is COVARIANCE
         assert (tuning.n_steps, tuning.length) == (7, 16)
         assert state.searching == -1
 
 
 def test_a_step_size_found_elsewhere_goes_on_adapting_from_there():
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
-    states = driven(tuner, gaussian_acceptance, still(50), start={"tuning": FOUND})
-    steps = [tuner.tuning(state).step_size for state in states]
+    tuner = begun(50, tuning=FOUND)
+    states = driven(tuner, gaussian_acceptance, still(50))
+    steps = [state.tuning.step_size for state in states]
     assert steps[0] == pytest.approx(0.2)
     assert max(steps) < 1.0  # no leap to ten times as much, as after a search
     assert steps[-1] == pytest.approx(0.3, rel=0.15)
 
 
 def test_on_another_potential_a_step_size_found_elsewhere_is_searched():
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=50)
-    state = tuner.restart(tuner.start(4, 2, tuning=FOUND))
-    assert tuner.tuning(state).n_steps == 1
-    assert tuner.tuning(state).covariance is COVARIANCE
+    state = begun(50, tuning=FOUND).restart()
+    assert state.tuning.n_steps == 1
+    assert state.tuning.covariance is COVARIANCE
 
 
 @attrs.frozen
@@ -313,17 +312,17 @@ def acceptance_of_moves(step, floor):
 @pytest.mark.parametrize("floor", [0.45, 0.7, 0.95, 1.0])
 def test_a_largest_step_is_reached_exactly_where_acceptance_allows_it(floor):
     sampler = UpToOne(tunes=frozenset({"step_size"}), target_acceptance=0.35)
-    tuner = Tuner.of(sampler, 300)
+    tuner = Tuner.start(sampler, 300, 4, 2)
     states = driven(tuner, lambda step: acceptance_of_moves(step, floor), still(300))
     assert max(state.log_step for state in states) <= 0.0
-    assert tuner.tuning(states[-1]).step_size == pytest.approx(1.0, abs=1e-9)
+    assert states[-1].tuning.step_size == pytest.approx(1.0, abs=1e-9)
 
 
 def test_below_the_largest_step_acceptance_is_reached():
     sampler = UpToOne(tunes=frozenset({"step_size"}), target_acceptance=0.35)
-    tuner = Tuner.of(sampler, 600)
+    tuner = Tuner.start(sampler, 600, 4, 2)
     states = driven(tuner, lambda step: acceptance_of_moves(step, 0.1), still(600))
-    final = tuner.tuning(states[-1]).step_size
+    final = states[-1].tuning.step_size
     assert acceptance_of_moves(final, 0.1) == pytest.approx(0.35, abs=0.03)
 
 
@@ -331,11 +330,11 @@ def test_below_the_largest_step_acceptance_is_reached():
 
 
 def test_an_iteration_of_another_kernel_counts_towards_the_covariance_alone(rng):
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=100)
+    tuner = begun(100)
     state = driven(tuner, gaussian_acceptance, still(10))[-1]
     passed = state
     for position in drawn(rng, 60, COVARIANCE, np.zeros((4, 2))):
-        passed = tuner.skip(passed, position)
+        passed = passed.skip(position)
     assert passed.iteration == 70
     assert len(passed.kept) == 70 - 15  # the window begins after the fifteenth
     assert passed.log_step == state.log_step
@@ -343,15 +342,15 @@ def test_an_iteration_of_another_kernel_counts_towards_the_covariance_alone(rng)
 
 
 def test_tuning_starts_again_on_another_potential(rng):
-    tuner = Tuner(tunes=ALL, target_acceptance=0.8, n_iterations=1000)
+    tuner = begun(1000)
     positions = drawn(rng, 500, COVARIANCE, np.zeros((4, 2)))
     state = driven(tuner, gaussian_acceptance, positions)[-1]
-    again = tuner.restart(state)
+    again = state.restart()
     assert again.searching == 0
     assert not again.kept
     assert again.log_step == state.log_step
     assert again.covariance is state.covariance
-    narrower = driven(tuner, lambda step: gaussian_acceptance(10 * step), positions, state=again)
+    narrower = driven(again, lambda step: gaussian_acceptance(10 * step), positions)
     assert_allclose(np.exp(narrower[-1].averaged_log_step), 0.03, rtol=0.2)
 
 

@@ -112,15 +112,6 @@ DOORS = {
     "maps of rows": lambda way: sk.forward_potential(
         way(outputs), way(jacobian), dim=2, batched=True, **DATA
     ),
-    "maps by name": lambda way: sk.forward_potential(
-        {"x": way(lambda q: outputs(q)[:1]), "y": way(lambda q: outputs(q)[1:])},
-        vjp={
-            "x": way(lambda q, w: w @ jacobian(q)[:1]),
-            "y": way(lambda q, w: w @ jacobian(q)[1:]),
-        },
-        data={"x": sk.observed([0.3], scale=0.7), "y": sk.observed([-0.2], scale=0.7)},
-        dim=2,
-    ),
     "energy": lambda way: sk.forward_potential(outputs, jacobian, energy=Energy(way), dim=2),
     "prior": lambda way: sk.forward_potential(outputs, jacobian, prior=Energy(way), dim=2, **DATA),
     "own class": Own,
@@ -210,11 +201,6 @@ MASKED = {
     "rows": lambda hide: sk.potential(hide(value, lambda q: q[:, 0] > 0.5), dim=2, batched=True),
     "outputs": lambda hide: sk.forward_potential(
         hide(outputs, lambda q: [False, q[0] > 0.5]), dim=2, **DATA
-    ),
-    "by name": lambda hide: sk.forward_potential(
-        {"x": hide(outputs, lambda q: [False, q[0] > 0.5])},
-        data={"x": sk.observed([0.3, -0.2], scale=0.7)},
-        dim=2,
     ),
 }
 

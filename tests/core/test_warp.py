@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -154,12 +157,14 @@ def info(n):
 
 def tuned(tunes, positions, gradients=None):
     """Return the tuning after a warm-up that saw these positions, (iterations, chains, dim)."""
-    tuner = Tuner(tunes=frozenset(tunes), target_acceptance=0.8, n_iterations=len(positions))
-    state = tuner.start(*positions.shape[1:])
+    sampler: Any = SimpleNamespace(
+        tunes=frozenset(tunes), target_acceptance=0.8, largest_step=np.inf, tuning=None
+    )
+    tuner = Tuner.start(sampler, *positions.shape)
     for i, position in enumerate(positions):
         gradient = None if gradients is None else gradients[i]
-        state = tuner.update(state, position, info(len(position)), gradient)
-    return tuner.tuning(state)
+        tuner = tuner.update(position, info(len(position)), gradient)
+    return tuner.tuning
 
 
 @pytest.fixture

@@ -140,6 +140,20 @@ def hangs(q):
     return float(q @ q / 2)
 
 
+@attrs.frozen
+class HangsOnce:
+    """Hangs at one call, which leaves a file, after the first few."""
+
+    folder: Path
+
+    def __call__(self, q):
+        n = len(list(self.folder.iterdir()))
+        if n < 6:
+            (self.folder / str(n)).touch()
+            time.sleep(1000.0 if n == 5 else 0.0)
+        return float(q @ q / 2)
+
+
 class Unloadable:
     """Can be pickled, and not be made anew."""
 

@@ -12,6 +12,7 @@ import models
 import surrokit as sk
 from models import SIZES
 from surrokit.errors import ConfigurationError, EvaluationWarning, TargetError, WorkerError
+from surrokit.executors import pools
 from surrokit.executors.pools import Processes
 from waiting import is_alive
 
@@ -29,53 +30,47 @@ def test_calls_are_made_elsewhere_by_all_and_processes_end_with_the_run(tmp_path
     assert not any(is_alive(pid) for pid in pids)
 
 
-def test_workers_end_while_calls_are_on_their_way_to_them():
-    """An error in a thread of the pool fails the test; without waiting it came nearly each time."""
-
-    def interrupt(replies):
+def test_workers_end_while_calls_are_on_their_way_to_them(monkeypatch):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    target = sk.potential(models.value, dim=2)
-    for _ in range(3):
-        processes = Processes(workers=2)
-        processes.take(target)
-        processes._gather = interrupt  # while it waits
-        with pytest.raises(KeyboardInterrupt):
-            processes.evaluate("value", np.eye(2))
-        processes.close()
-        assert processes.closed
+    processes = Processes(workers=2)
+    processes.take(sk.potential(models.value, dim=2))
+    monkeypatch.setattr(pools.connection, "wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        processes.evaluate("value", np.eye(2))
+    processes.close()
+    assert processes.closed
 
 
 def test_a_position_whose_worker_dies_is_given_to_another(tmp_path):
-    deadly = sk.potential(models.Deadly(tmp_path, lives=2), dim=2)
+    deadly = sk.potential(models.Deadly(tmp_path, lives=1), dim=2)
     run = sk.sample(deadly, compute=sk.Compute(workers=2), **OPTIONS)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 1
     np.testing.assert_array_equal(run.draws, sk.sample(deadly, **OPTIONS).draws)
-    assert run.failures == 0
 
 
-def test_workers_that_die_time_and_again_end_the_run(tmp_path):
+def test_workers_that_die_time_and_again_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(pools, "DEATHS", 2)
     deadly = sk.potential(models.Deadly(tmp_path, lives=1000), dim=2)
     with pytest.raises(
         WorkerError,
-        match=r"worker processes died 3 times in a row, the last time at work on 1 position, one "
-        r"of them at \(0\.\d+, .*, without compute=; if memory ran out, pass fewer",
+        match=r"worker processes died 2 times at work on the position \(0\.\d+, .*, without "
+        r"compute=; if memory ran out, pass fewer",
     ) as caught:
         sk.sample(deadly, compute=sk.Compute(workers=1), **OPTIONS)
     assert isinstance(caught.value, TargetError)
     assert caught.value.partial.draws.shape[0] == 3
 
 
-def test_a_call_that_hangs_is_given_up_and_counted():
-    target = sk.potential(models.hangs, dim=2)
-    options = {**OPTIONS, "warmup": 3, "draws": 4, "chains": 4}
+def test_a_call_that_hangs_is_given_up_and_counted(tmp_path):
+    target = sk.potential(models.HangsOnce(tmp_path), dim=2)
+    options = {**OPTIONS, "warmup": 3, "draws": 4}
     with pytest.warns(EvaluationWarning, match="took longer than timeout=0.4 seconds"):
-        run = sk.sample(target, compute=sk.Compute(workers=2, timeout=0.4), **options)
+        run = sk.sample(target, compute=sk.Compute(workers=1, timeout=0.4), **options)
     kind = run.failure_kinds["time-out"]
-    assert kind.count == run.failures > 0
-    assert kind.position[0] > 1.2
+    assert kind.count == run.failures == 1
     assert kind.message == "raised TimeoutError: the call took longer than timeout=0.4 seconds"
-    assert (run.draws[..., 0] <= 1.2).all()
 
 
 def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
@@ -83,10 +78,10 @@ def test_all_workers_may_hang_at_once_and_all_rows_have_a_reply():
     with sk.Compute(workers=2, timeout=1.0).spread(target) as spread:
         began = time.monotonic()
         with pytest.raises(sk.errors.EvaluationError) as caught:
-            spread.value(np.array([[2.0], [0.0], [2.0], [2.0], [1.0]]))
-    assert sorted(caught.value.causes) == [0, 2, 3]
+            spread.value(np.array([[2.0], [2.0], [1.0]]))
+    assert sorted(caught.value.causes) == [0, 1]
     assert all(isinstance(cause, TimeoutError) for cause in caught.value.causes.values())
-    np.testing.assert_array_equal(caught.value.results[0][[1, 4]], [0.0, 0.5])
+    assert caught.value.results[0][2] == 0.5
     assert time.monotonic() - began < 60.0
 
 

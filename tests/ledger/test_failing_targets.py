@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ledgers import SIZES, Counted, cut, query, same
+from ledgers import SIZES, Counted, cut, events, query, same
 
 import surrokit as sk
 from surrokit.ledger.fingerprint import check_row
@@ -92,25 +92,19 @@ def test_a_run_is_done_again_with_its_failures(whole, tmp_path):
 def test_a_run_is_cut_and_goes_on(part, whole, tmp_path):
     """What the target does by chance after the cut differs; what came before does not."""
     _, path, gradient, _ = whole
-    (events,) = query(path, "SELECT max(id) FROM events")[0]
-    held = cut(path, tmp_path / "a", int(part * events))
-    known = sum(n for (n,) in query(held, PAID))
+    n = int(part * query(path, "SELECT max(id) FROM events")[0][0])
+    held = cut(path, tmp_path / "a", n)
+    known = sum(sum(event.counts.values()) for event in events(held))
     paid = Counted()
     first = sk.resume(held, by_chance(paid, gradient, seed=7), check=False)
     assert paid.n == sum(first.calls.values()) - known
-    assert query(held, BEFORE.format(int(part * events))) == query(
-        path, BEFORE.format(int(part * events))
-    )
+    assert query(held, BEFORE.format(n)) == query(path, BEFORE.format(n))
     again = sk.resume(held, by_chance(Counted(), gradient, seed=8), check=False)
     assert np.array_equal(again.draws, first.draws)
     assert account(again) == account(first)
 
 
-BEFORE = "SELECT kind, outcome, notes, positions, results, readings FROM events WHERE id <= {}"
-PAID = (
-    "SELECT CASE WHEN counts IS NULL THEN length(positions) / 16 ELSE "
-    "(SELECT sum(value) FROM json_each(counts)) END FROM events WHERE kind != 'mark'"
-)
+BEFORE = "SELECT kind, outcome, notes, arrays, data FROM events WHERE id <= {}"
 
 
 def test_a_run_that_looked_again_is_extended(whole, tmp_path):

@@ -58,11 +58,6 @@ def test_every_evaluation_is_a_row(whole):
     assert set(table["stage"]) == {"start", "exploration", "warmup", "sampling"}
     assert not table["failed"].any()
     assert (table["seconds"] > 0).all()
-    visited = {row.tobytes() for row in np.vstack([*run.kept.positions, *run.warmup.positions])}
-    accepted = {row.tobytes() for row in table["unbounded"][table["accepted"]]}
-    moved = {row.tobytes() for row in run.kept.positions[run.kept.accepted]}
-    assert moved <= accepted <= visited
-    assert (~table["accepted"]).any()  # rejected proposals are in it
 
 
 def test_positions_are_in_the_users_coordinates(tmp_path):
@@ -101,7 +96,6 @@ def test_failures_are_in_it_and_keep_their_messages_within_bounds(tmp_path):
         table = ledger.to_arrays()
     raised = table["positions"][:, 0] > 0.3
     assert (table["failed"] == (raised | (table["positions"][:, 1] > 2.0))).all()
-    assert not table["accepted"][table["failed"]].any()
     seen_again = run.recheck.tried - run.recheck.worked
     assert run.failures + seen_again >= table["failed"].sum() > 5
     messages = list(table["message"][raised])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from ledgers import (
+    FORGET_ACCOUNT,
     HERE,
     SIZES,
     SMALL,
@@ -25,8 +26,7 @@ from ledgers import (
 
 import surrokit as sk
 from surrokit.cli.main import cli
-from surrokit.errors import ConfigurationError, LedgerError, SurrokitError
-from surrokit.ledger.salvage import salvage
+from surrokit.errors import ConfigurationError, LedgerError, SamplingWarning, SurrokitError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::surrokit.errors.SamplingWarning", "ignore::surrokit.errors.EvaluationWarning"
@@ -62,7 +62,7 @@ def damage(data, rng):
     return bytes(data)
 
 
-def read_all(path, tmp_path, number):
+def read_all(path):
     """Read a file in every way; return the errors, which must be clear ones."""
     errors = []
 
@@ -70,14 +70,7 @@ def read_all(path, tmp_path, number):
         with sk.Ledger(path) as ledger:
             ledger.to_arrays()
 
-    def rescue():
-        new = tmp_path / f"new{number}"
-        salvage(path, new)
-        with sk.Ledger(new) as ledger:
-            ledger.to_arrays()
-        new.unlink()
-
-    for read in (look, lambda: sk.open_run(path), rescue):
+    for read in (look, lambda: sk.open_run(path)):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -92,34 +85,31 @@ def read_all(path, tmp_path, number):
 )
 def test_damaged_files_give_clear_errors(n, seed, refused, small, tmp_path):
     rng, whole, found = np.random.default_rng(seed), small[1].read_bytes(), 0
-    for i in range(n):
+    for _ in range(n):
         path = tmp_path / "a"
         path.write_bytes(damage(whole, rng))
-        found += bool(read_all(path, tmp_path, i))
+        found += bool(read_all(path))
         for beside in tmp_path.glob("a-*"):
             beside.unlink()
     assert found > refused
 
 
-def test_a_damaged_evaluation_is_never_believed_and_others_are_salvaged(whole, tmp_path):
-    """Whatever is changed in an evaluation, its checksum tells."""
+def test_a_damaged_evaluation_is_never_believed(whole, tmp_path):
+    """Whatever is changed in an evaluation, its checksum tells; without it the run begins anew."""
     run, path = whole("hmc")
     data = bytearray(path.read_bytes())
     with sk.Ledger(path) as ledger:
         table = ledger.to_arrays()
     data[data.index(table["gradients"][300].tobytes()) + 3] ^= 1
     (tmp_path / "a").write_bytes(bytes(data))
-    with pytest.raises(LedgerError, match=r"checksum .*surrokit show --salvage"):
+    with pytest.raises(LedgerError, match=r"checksum of event.*sqlite3 a \.recover"):
         sk.resume(tmp_path / "a", plain(Counted()))
-    told = salvage(tmp_path / "a", tmp_path / "b")
-    assert (told.lost, told.replayable) == (1, table["order"][300] - 1)
-    assert told.apart > 50
+    change(tmp_path / "a", f"DELETE FROM events WHERE id = {table['order'][300]}", FORGET_ACCOUNT)
     paid = Counted()
-    again = sk.resume(tmp_path / "b", plain(paid), check=False)
+    with pytest.warns(SamplingWarning, match="begins anew"):
+        again = sk.resume(tmp_path / "a", plain(paid), check=False)
     assert np.array_equal(again.draws, run.draws)
-    assert paid.n < sum(run.calls.values()) - 250
-    with pytest.raises(LedgerError, match="exists"):
-        salvage(tmp_path / "a", tmp_path / "b")
+    assert paid.n == SIZES["chains"]
 
 
 def test_a_damaged_round_is_told(whole, tmp_path):
@@ -129,32 +119,11 @@ def test_a_damaged_round_is_told(whole, tmp_path):
         sk.open_run(path)
 
 
-def test_a_truncated_file_keeps_its_first_evaluations(whole, tmp_path):
-    run, path = whole("hmc")
-    data = path.read_bytes()
+def test_a_truncated_file_is_damaged(whole, tmp_path):
+    data = whole("hmc")[1].read_bytes()
     (tmp_path / "a").write_bytes(data[: len(data) // 2])
     with pytest.raises(LedgerError, match="is damaged"):
         sk.Ledger(tmp_path / "a").to_arrays()
-    printed = command("show", tmp_path / "a", "--salvage", tmp_path / "b")
-    assert "events from which the run can be resumed" in printed
-    assert int(printed.split()[1]) > 20
-    assert np.array_equal(sk.resume(tmp_path / "b", plain(Counted())).draws, run.draws)
-    (tmp_path / "c").write_bytes(data[:1024])
-    with pytest.raises(LedgerError, match="nothing can be kept"):
-        salvage(tmp_path / "c", tmp_path / "d")
-    assert not (tmp_path / "d").exists()
-
-
-def test_runs_of_one_file_are_salvaged(small, tmp_path):
-    path = shutil.copy(small[1], tmp_path / "a")
-    other = sk.sample(plain(Counted()), path=path, **{**SMALL, "seed": 8})
-    told = salvage(path, tmp_path / "b")
-    assert (told.lost, told.apart) == (0, 0)
-    for number, run in ((1, small[0]), (2, other)):
-        paid = Counted()
-        again = sk.resume(tmp_path / "b", plain(paid), run=number, check=False)
-        assert np.array_equal(again.draws, run.draws)
-        assert paid.n == 0
 
 
 # --- tables that are others ---
@@ -162,9 +131,7 @@ def test_runs_of_one_file_are_salvaged(small, tmp_path):
 VIEW = (
     "DROP TABLE events",
     "CREATE VIEW events AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) "
-    "SELECT id, 1 AS run, 'value' AS kind, 'done' AS outcome, '' AS stage, 0 AS iteration, "
-    "0 AS width, 0.0 AS seconds, NULL AS shapes, NULL AS counts, NULL AS notes, NULL AS positions, "
-    "NULL AS results, NULL AS readings, 0 AS crc FROM n WHERE id < 0",
+    "SELECT id, 1 AS run, 'value' AS kind FROM n WHERE id < 0",
 )
 TRIGGER = ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM facts; END",)
 
@@ -173,27 +140,20 @@ TRIGGER = ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM facts; END
 def test_what_is_no_table_is_never_read(small, tmp_path, statements):
     path = shutil.copy(small[1], tmp_path / "a")
     change(path, *statements)
-    code = (
-        "import sys\n"
-        "from surrokit.errors import LedgerError\nfrom surrokit.ledger.salvage import salvage\n"
-        "try: salvage(sys.argv[1], sys.argv[1] + '.new')\n"
-        "except LedgerError as error: print(error)"
-    )
-    assert "does not have the tables of a ledger" in call("-c", code, path, timeout=20).stdout
     for read in (sk.open_run, lambda path: sk.resume(path, plain(Counted()))):
         with pytest.raises(LedgerError, match="no ledger of surrokit"):
             read(path)
 
 
-def test_more_columns_and_indices_do_no_harm(small, tmp_path):
+def test_more_tables_and_indices_do_no_harm(small, tmp_path):
     path = shutil.copy(small[1], tmp_path / "a")
-    change(path, "ALTER TABLE events ADD COLUMN more TEXT", "CREATE INDEX kinds ON events (kind)")
+    change(path, "CREATE TABLE more (id INTEGER)", "CREATE INDEX kinds ON events (kind)")
     assert np.array_equal(sk.open_run(path).draws, small[0].draws)
     assert sk.resume(path, plain(Counted()), draws=8, progress=False).draws.shape == (2, 8, 3)
 
 
 @pytest.mark.parametrize(
-    ("version", "message"), [(4, "upgrade surrokit"), (2, "was written by an older surrokit")]
+    ("version", "message"), [(5, "upgrade surrokit"), (3, "was written by an older surrokit")]
 )
 def test_a_file_of_another_version_is_refused(small, tmp_path, version, message):
     path = shutil.copy(small[1], tmp_path / "a")
@@ -256,7 +216,7 @@ ACCOUNTS = [
     (("parts",), {"sampler": 1}),
     (("kept",), "all"),
     (("weights",), {"refused": 1, "rejected": "x"}),
-    (("chosen",), {}),
+    (("chosen",), {"parts": 1}),
     (("recheck",), [0]),
 ]
 
@@ -329,7 +289,7 @@ def test_a_size_from_a_file_is_bounded(small, tmp_path, name, at, value, message
 def test_a_huge_blob_is_damage(small, tmp_path):
     """Its length is in the file, and its shape says what is read."""
     path = shutil.copy(small[1], tmp_path / "a")
-    change(path, "UPDATE events SET results = zeroblob(50000000) WHERE id = 3")
+    change(path, "UPDATE events SET data = zeroblob(50000000) WHERE id = 3")
     with pytest.raises(LedgerError, match="checksum of event 3"):
         sk.resume(path, plain(Counted()))
 

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from ledgers import HERE, KINDS, Counted, query
+from ledgers import HERE, KINDS, Counted, events
 
 import surrokit as sk
 
@@ -18,8 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning
 
 SECONDS = 6e-3
 """Of a call: a batch of them is written as soon as it returns."""
-
-LARGEST = "SELECT max(length(positions) / 8 / width) FROM events WHERE kind != 'mark'"
 
 
 def kill(kind, tmp_path, after, by):
@@ -47,7 +45,9 @@ def check(kind, whole, tmp_path, after, by=signal.SIGKILL):
     again = sk.resume(tmp_path / "a", KINDS[kind][0](calls), check=False)
     assert np.array_equal(again.draws, run.draws)
     assert again.calls == run.calls
-    in_flight = query(path, LARGEST)[0][0] * (2 if run.calls["jacobian"] else 1)
+    in_flight = max(len(event.positions) for event in events(path)) * (
+        2 if run.calls["jacobian"] else 1
+    )
     assert alone <= paid + calls.n <= alone + in_flight
     return running
 

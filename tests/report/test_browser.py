@@ -7,10 +7,8 @@ import time
 
 import pytest
 from browsers import ABSENT, FOUND
-from pages import serving
 
 import surrokit as sk
-from surrokit.live import Watched
 from surrokit.report.page import page_of
 
 playwright = pytest.importorskip(
@@ -71,7 +69,7 @@ def test_a_page_fits_and_the_console_is_silent(look, files, name, width, scheme)
     assert asked == [files[name].as_uri()]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = page.evaluate(
-        """[...document.querySelectorAll("svg, p, dl, h1, h2, h3, li, figcaption")]
+        """[...document.querySelectorAll("figure, p, dl, h1, h2, h3, li, figcaption")]
            .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).length"""
     )
     assert wide == 0
@@ -128,15 +126,14 @@ def size_of(png):
 
 
 def test_colours_follow_the_reader(look, files):
-    ink = {}
-    for scheme in SCHEMES:
+    for scheme, white, filtered in (("light", True, False), ("dark", False, True)):
         page, _, _ = look(files["run"], scheme=scheme)
-        ink[scheme] = page.evaluate(
+        paper, change = page.evaluate(
             """[getComputedStyle(document.body).backgroundColor,
-                getComputedStyle(document.querySelector("svg text")).fill]"""
+                getComputedStyle(document.querySelector("img")).filter]"""
         )
-    assert ink["light"][0] == "rgb(255, 255, 255)" != ink["dark"][0]
-    assert ink["light"][1] != ink["dark"][1]
+        assert (paper == "rgb(255, 255, 255)") == white
+        assert ("invert" in change) == filtered
 
 
 def test_an_injected_script_is_refused(look, files, tmp_path):
@@ -201,23 +198,3 @@ def test_a_page_prints_without_what_paper_cannot_do(look, many):
     assert not page.locator("nav").is_visible()
     assert not page.get_by_role("searchbox").is_visible()
     assert len(page.pdf()) > 10_000
-
-
-def test_a_page_by_a_token_is_read_again_with_it(browser, tmp_path):
-    """The browser asks anew by itself, and keeps the token from pages that it is led to."""
-    with serving(Watched(tmp_path / "none", 1.0), host="0.0.0.0") as server:
-        here = f"http://127.0.0.1:{server.server_port}/"
-        page = browser.new_page()
-        asked, answered = [], []
-        page.on("request", lambda request: asked.append(request.all_headers()))
-        page.on("response", lambda response: answered.append(response.status))
-        page.goto(f"{here}?token={server.token}")
-        assert page.title() == "Report of a run"
-        with page.expect_navigation(timeout=30_000):
-            pass
-        assert answered[:2] == [200, 200]
-        page.evaluate("location.href = '/elsewhere'")
-        page.wait_for_url("**/elsewhere")
-        assert answered[-1] == 403
-        assert not any("referer" in headers for headers in asked)
-        page.close()

@@ -11,10 +11,9 @@ from numpy.testing import assert_allclose
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.diagnostics import cost_panels, energy_panel, rank_panels, weights_panel
-from surrokit.plots.panel import Sample, arrange, density, short_name
-from surrokit.plots.posterior import marginal_panels, most_correlated, strongest_pairs
-from surrokit.plots.surrogate import Comparison, error_panel
+from surrokit.plots.figure import Sample, density, short_name
+from surrokit.plots.plots import most_correlated, strongest_pairs
+from surrokit.plots.surrogate import Comparison
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
@@ -25,20 +24,13 @@ def texts(figure):
     return [each.get_text() for each in figure.findobj(Text)]
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("forest", "resampled by their weights"),
-        ("trace", "before weights"),
-        ("trust", "weights (mean 1)"),
-    ],
-)
-def test_weighted_answers_say_that_they_are(weighted, name, told):
-    assert told in " ".join(texts(getattr(weighted.plot, name)()))
+def test_weighted_answers_say_that_they_are(weighted):
+    for figure in (weighted.plot.marginals(), weighted.plot.pairs()):
+        assert "weighted answers, resampled by their weights" in texts(figure)
 
 
 def test_pictures_of_some_parameters(run):
-    for name in ("marginals", "pairs", "trace", "forest", "surrogate", "cost", "trust"):
+    for name in ("marginals", "pairs", "ranks", "surrogate", "cost"):
         assert name in repr(run.plot)
         figure = getattr(run.plot, name)()
         assert isinstance(figure, figure_module.Figure)
@@ -46,17 +38,20 @@ def test_pictures_of_some_parameters(run):
     figure = run.plot.marginals(["w", "a"])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
     assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
-    assert len(run.plot.trace(["a"]).axes) == 2
 
 
-def test_a_marginal_has_its_interval_and_says_it(run):
-    (panel,) = marginal_panels(run, [1], 0.8)
+def test_a_marginal_says_its_interval(run):
     low, high = run.highest_density(0.8)[1]
-    middle = np.median(run["b"])
-    assert panel.text == (
-        f"Density of b: median {middle:.4g}, 80% highest-density interval from {low:.4g} to "
-        f"{high:.4g}."
-    )
+    told = f"{np.median(run['b']):.4g}  [{low:.4g}, {high:.4g}]"
+    assert told in texts(run.plot.marginals(["b"], interval=0.8))
+
+
+def test_a_readers_own_style_does_not_change_a_picture(run):
+    import matplotlib.style
+
+    plain = run.plot.marginals(["a"])._repr_png_()
+    with matplotlib.style.context(["dark_background", {"savefig.dpi": 300, "font.size": 20}]):
+        assert run.plot.marginals(["a"])._repr_png_() == plain
 
 
 def test_what_cannot_be_shown_is_refused(run, exact_run):
@@ -69,26 +64,25 @@ def test_what_cannot_be_shown_is_refused(run, exact_run):
         exact_run.plot.surrogate()
 
 
-def test_constant_and_doubtful_numbers_can_be_shown(run):
+def test_constant_numbers_can_be_shown(run):
     draws = run.draws.copy()
     draws[..., 2] = 5.0
-    draws[0, :, 0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    for name in ("marginals", "trace", "pairs"):
+    for name in ("marginals", "pairs"):
         getattr(other.plot, name)(["a", "w[0]"])
-    assert "R-hat above 1.01, or missing" in texts(other.plot.forest(["a"]))
 
 
-def test_panels_are_of_what_a_run_has_and_tell_its_costs(run, weighted):
-    without = attrs.evolve(run.kept, energy=np.full(run.kept.energy.shape, np.nan))
-    assert energy_panel(run) is not None
-    assert energy_panel(attrs.evolve(run, kept=without)) is None
-    assert weights_panel(run) is error_panel(weighted) is None
-    assert weights_panel(weighted) is not None
-    calls, acceptance = cost_panels(run)
-    assert f"{run.calls['gradient']} gradient" in calls.text
-    assert "surrogates were deployed once, and repaired 0 times" in calls.text
-    assert f"{run.kept.acceptance.mean():.3f} on average after warm-up" in acceptance.text
+def test_costs_have_lines_of_calls_and_of_deployments(run):
+    calls, acceptance = run.plot.cost().axes
+    used = [kind for kind, n in run.calls.items() if n]
+    assert [each.get_text() for each in calls.get_legend().get_texts()] == [
+        *used,
+        "surrogate deployed",
+    ]
+    for line, kind in zip(calls.get_lines(), used, strict=False):
+        assert line.get_ydata()[-1] == run.calls[kind]
+    averages = acceptance.get_lines()[0].get_ydata()
+    assert_allclose(averages[-20:].mean(), run.kept.acceptance.mean(), atol=1e-6)
 
 
 def test_weights_decide_what_is_shown(weighted):
@@ -107,7 +101,7 @@ def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
     draws = rng.normal(size=(4, 250, 4))
     draws[..., 1], draws[..., 3] = first, 2.0 * first + 0.1 * draws[..., 3]
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    assert strongest_pairs(other, 1) == [(1, 3)]
+    assert strongest_pairs(other)[0] == (1, 3)
     assert most_correlated(other, 2) == [1, 3]
 
 
@@ -119,7 +113,7 @@ def test_densities_are_missing_where_nothing_varies():
 
 
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
-    for name in ("marginals", "pairs", "forest"):
+    for name in ("marginals", "pairs"):
         getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
     assert all("Glyph" in str(each.message) for each in recwarn)
     assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
@@ -127,20 +121,18 @@ def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
     assert short_name("two\nlines") == "two lines"
 
 
-def shares_in(panel):
-    """Return the heights that a panel draws for each chain."""
-    (axes,) = arrange([panel]).axes
+def shares_in(figure):
+    """Return the heights that a picture of ranks has for each chain."""
+    (axes,) = figure.axes
     return [each.get_data().values for each in axes.patches if hasattr(each, "get_data")]
 
 
 def test_ranks_of_chains_apart_are_uneven(run):
-    (fine,) = rank_panels(run, [0], run.rhat())
     draws = run.draws.copy()
     draws[0] += 100.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    (apart,) = rank_panels(other, [0], other.rhat())
-    assert max(map(max, shares_in(fine))) < 2.5
-    assert min(shares_in(apart)[0][-4:]) > 3.0  # the last quarter is one chain's
+    assert max(map(max, shares_in(run.plot.ranks(["a"])))) < 2.5
+    assert min(shares_in(other.plot.ranks(["a"]))[0][-4:]) > 3.0  # the last quarter is one chain's
 
 
 # --- the surrogate ---
@@ -155,10 +147,11 @@ def test_looking_at_a_surrogate_pays_for_nothing(run, target):
 
 
 def test_lines_go_as_draws_do(run):
-    found = Comparison.of(run)
-    (away,) = found.through(0, np.array([2.0])) - found.mean
-    variance, *covariances = found.covariance[0]
-    assert_allclose(away, 2.0 * np.array([variance, *covariances]) / variance**0.5)
+    line, draws = Comparison.of(run).line(0), run.kept.positions.reshape(-1, 4)
+    assert_allclose(line[40], draws.mean(axis=0))
+    variance, *covariances = np.cov(draws, rowvar=False)[0]
+    away = 3.0 * np.array([variance, *covariances]) / variance**0.5
+    assert_allclose(line[-1] - line[40], away)
 
 
 def test_a_surrogate_of_tied_numbers_can_be_shown():
@@ -183,7 +176,7 @@ def test_a_wrong_surrogate_is_told(run, target):
 
     wrong = attrs.evolve(run, surrogate=Wrong())
     spread = 3.0 * Comparison.of(run).positions[:, 0].std()
-    assert f"standard deviation {spread:.2g} nats" in error_panel(wrong).text
+    assert f"surrogate at draws: error {spread:.2g} nats" in texts(wrong.plot.surrogate())
 
 
 def test_without_matplotlib_the_message_says_what_to_install(run, monkeypatch):

@@ -13,13 +13,11 @@ from scipy import stats
 from scipy.stats import norm
 
 import surrokit as sk
-from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.result.records import Finding, Verdict
 from surrokit.shown.target import describe_value
 from surrokit.surrogate.quality import FitQuality
 from surrokit.testing.targets import Gaussian
-from surrokit.testing.wrappers import CountingPotential
 
 
 def facts(shown):
@@ -66,10 +64,8 @@ def test_a_target_tells_its_parameters(declared):
 
 def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
     told = facts(declared)
-    assert told["target"] == "Differences of BoundedPotential of FunctionPotential"
-    assert told["dimension"] == "16, sampled by 15 numbers on the line"
+    assert (told["target"], told["dimension"]) == ("Differences", "15")
     assert told["can be evaluated"] == "value, gradient by 31 values each"
-    assert "calls so far" not in told
 
 
 @pytest.mark.parametrize(
@@ -85,15 +81,6 @@ def test_a_target_tells_what_can_be_evaluated_and_what_it_costs(declared):
 def test_targets_of_all_doors_are_shown(target, can):
     target = sk.make("potential", target[0], **target[1]) if isinstance(target, tuple) else target
     assert can in facts(target)["can be evaluated"]
-
-
-def test_observed_data_and_calls_are_told_where_they_are_known():
-    assert facts(sk.make("potential", "lynx-hare"))["observed"] == "outputs (42)"
-    assert "observed" not in facts(sk.make("potential", "gaussian"))
-    for counted in (CountingPotential(Gaussian()), RecordingPotential(Gaussian(), keep=False)):
-        assert facts(counted)["calls so far"] == "none"
-        counted.value(np.zeros((3, 2)))
-        assert facts(counted)["calls so far"] == "3 of value"
 
 
 def test_of_many_parameters_and_numbers_the_first_are_shown():

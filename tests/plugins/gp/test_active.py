@@ -7,9 +7,10 @@ import surrokit as sk
 from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.interfaces import Evaluations, Start
+from surrokit.surrogate.whitening import Whitening
 from surrokit_gp.active import Active, choose
-from surrokit_gp.quadratic import Heights, QuadraticPrior, QuadraticProcess, flat_from
-from surrokit_gp.quadratic_surrogate import FittedQuadraticProcess
+from surrokit_gp.quadratic import QuadraticProcess, flat_from
+from surrokit_gp.rows import TrainingRows
 
 BENDS = np.array([0.5, -0.3, 0.2])
 PARTS = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": "active"}
@@ -60,17 +61,18 @@ def explore(target, surrogate=None, warmup=1000, calls=None, **settings):
 
 
 def test_points_are_chosen_where_a_process_is_least_sure():
-    z = np.random.default_rng(1).standard_normal((10, 2))
-    heights = Heights.of(0.5 * np.square(z).sum(axis=1), 2)
-    process = QuadraticProcess.of(QuadraticPrior.usual(2), z, heights)
-    among = np.concatenate([z, [[6.0, 0.0], [6.1, 0.0], [0.0, -6.0]]])
-    chosen = choose(process, among, np.zeros(len(among)), 2, 0.0)
+    z = np.random.default_rng(1).standard_normal((20, 2))
+    rows = TrainingRows.of(
+        Evaluations(positions=z, values=0.5 * np.square(z).sum(axis=1) + np.sin(z[:, 0])), "full"
+    )
+    process = QuadraticProcess.fit(rows, Whitening.identity(2)).process
+    among = np.concatenate([z, [[6.0, 0.0], [6.01, 0.0], [0.0, -6.0]]])
+    chosen = choose(process, among, 2, 0.0)
     # not the twin of the first, of which the first tells
-    assert 12 in chosen
-    assert {10, 11} & set(chosen.tolist())
-    lowest = np.full(len(among), 50.0)
-    lowest[3] = 0.0
-    assert choose(process, among, lowest, 1, 1.0).tolist() == [3]
+    assert 22 in chosen
+    assert {20, 21} & set(chosen.tolist())
+    nearer = choose(process, among, 1, 1.0)
+    assert np.linalg.norm(among[nearer]) < 3.0
 
 
 def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_the_surrogate():
@@ -143,11 +145,11 @@ def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
 
 
 def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
-    reaches, real = [], FittedQuadraticProcess.of
+    reaches, real = [], QuadraticProcess.fit
     monkeypatch.setattr(
-        FittedQuadraticProcess,
-        "of",
-        lambda process, *, reach: reaches.append(reach) or real(process, reach=reach),
+        QuadraticProcess,
+        "fit",
+        lambda *given, reach: reaches.append(reach) or real(*given, reach=reach),
     )
 
     def heavy(q):

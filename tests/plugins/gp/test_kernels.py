@@ -29,7 +29,7 @@ def test_a_sound_matrix_needs_no_jitter(matrix):
     np.testing.assert_array_equal(matrix, before)
 
 
-@pytest.mark.parametrize("scale", [1e12, 4.0, 1e-12])
+@pytest.mark.parametrize("scale", [1e12, 1e-12])
 def test_the_least_jitter_that_suffices_is_taken_relative_to_the_scale(scale):
     singular = scale * np.ones((5, 5))
     factor, jitter = factorise(singular, scale)

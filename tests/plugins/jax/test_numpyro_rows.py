@@ -234,7 +234,7 @@ def test_few_rows_are_left_alone_and_the_target_says_so(numpyro):
 
 def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
     """As if a form were told wrongly: the sum has another density than the model."""
-    from surrokit.targets.summed import Form
+    from surrokit.tables.graphs import Form
     from surrokit_jax import numpyro_rows
 
     told = numpyro_rows.read_forms

@@ -134,16 +134,6 @@ def test_a_forecast_is_told_in_words():
     )
 
 
-def test_where_values_are_cheap_a_draw_is_the_end_of_a_single_path():
-    choice = picked(offering(*EMULATED.split()), costs(7e-4, value=3e-4))
-    assert choice.sampler == ("hmc", {"target_acceptance": 0.93, "shortest": 0.33})
-    assert choice.choice.endswith("0.7 ms, and the outputs are learnt; values are cheap")
-    assert picked(offering(*EMULATED.split()), costs(0.0006)).surrogate == "additive"
-    assert picked(offering(*EMULATED.split()), costs(0.0004)).surrogate is None
-    # it is learnt from values, or is no forward map
-    assert picked(offering("forward"), costs(None, value=0.001)).sampler == "sub-chain"
-
-
 BY_ROWS = {"surrogate": "rows", "correction": None}
 
 
@@ -548,7 +538,7 @@ class Plain(Automatic):
 def test_another_policy_may_pick(dear):
     run = sk.sample(Gaussian(), sampler=Plain(), **SMALL)
     assert run.choice == "sampler='hmc': this policy is plain"
-    patient = ("automatic", {"cheap": 60.0, "cheap_outputs": 60.0})
+    patient = ("automatic", {"cheap": 60.0})
     assert sk.sample(Gaussian(), sampler=patient, **SMALL).parts["sampler"] == "hmc"
 
 

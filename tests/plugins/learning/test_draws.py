@@ -27,15 +27,16 @@ from surrokit_learning.draws import (
 def test_each_part_of_the_probability_has_one_draw(n):
     covariance = np.array([[4.0, 1.0], [1.0, 0.5]])
     rng = np.random.default_rng(0)
-    positions, potentials = normal_design(np.array([3.0, -1.0]), covariance, n, rng)
+    positions, potentials = normal_design(np.array([[3.0, -1.0]]), covariance[None], n, rng)
     normals = np.linalg.solve(np.linalg.cholesky(covariance), (positions - [3.0, -1.0]).T)
     parts = np.sort(np.floor(n * ndtr(normals)), axis=1)
     assert (parts == np.arange(n)).all()
-    assert_allclose(potentials, 0.5 * np.square(normals).sum(axis=0))
+    apart = potentials - 0.5 * np.square(normals).sum(axis=0)
+    assert_allclose(apart, apart[0])
 
 
 def test_coordinates_are_shuffled_apart():
-    draws = normal_design(np.zeros(5), np.eye(5), 2000, np.random.default_rng(1))[0]
+    draws = normal_design(np.zeros((1, 5)), np.eye(5)[None], 2000, np.random.default_rng(1))[0]
     # four standard errors of a correlation
     assert_allclose(np.corrcoef(draws, rowvar=False), np.eye(5), atol=4 / np.sqrt(2000))
     assert_allclose(draws.std(axis=0), 1.0, rtol=0.02)

@@ -40,11 +40,11 @@ class Broken:
 @pytest.mark.parametrize(
     ("fault", "check", "message"),
     [
-        ("draws", checks.check_exploration_begins, "took numbers from the generator"),
-        ("evaluates", checks.check_all_is_taken, "were not asked for"),
-        ("stops", checks.check_exploration_ends, "without an item that is marked done"),
-        ("goes on", checks.check_exploration_ends, "something follows"),
-        ("boasts", checks.check_findings, "must be a probability"),
+        ("draws", checks.check_exploration, "took numbers from the generator"),
+        ("evaluates", checks.check_exploration, "were not asked for"),
+        ("stops", checks.check_exploration, "without an item that is marked done"),
+        ("goes on", checks.check_exploration, "something follows"),
+        ("boasts", checks.check_findings, "acceptance predicted must be finite and from 0 to 1"),
     ],
 )
 def test_a_fault_is_found(fault, check, message):

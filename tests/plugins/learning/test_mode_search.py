@@ -19,7 +19,7 @@ from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
 from surrokit.testing.targets import Gaussian
 from surrokit_learning.approach import quotas
-from surrokit_learning.draws import mixed_design
+from surrokit_learning.draws import normal_design
 from surrokit_learning.modes_found import (
     ModeWatch,
     predicted_covariance,
@@ -119,29 +119,6 @@ def test_a_mode_to_one_side_of_all_starts_is_seen_from_the_first_one():
     assert sum(n == 1 for n in found) <= 6
     pairs = [len(searched(target, seed, limits(searches=2)).found) for seed in range(30)]
     assert sum(n == 1 for n in pairs) >= 24
-
-
-def test_later_searches_are_made_in_step():
-    """Three searches are made whatever they cost; what these cost says how many follow at once."""
-    target, batches = Gaussian(mean=(2.0, -1.0), covariance=((4.0, 0.0), (0.0, 0.01))), []
-
-    class Noted(_OnlyGradient):
-        def value_and_gradient(self, q):
-            batches.append(len(q))
-            return super().value_and_gradient(q)
-
-    search = searched(Noted(target))
-    assert batches == [1] * search.calls[0] + [2, 7]
-
-
-def test_modes_that_two_searches_find_in_step_are_one():
-    """Second and third search begin in the other basin, and neither knows of the other."""
-    target = TwoNormals(weight=0.9, apart=20.0)
-    starts = [-target.away, target.away + 0.3, target.away - 0.3]
-    found = searched(target, allowed=limits(searches=3), starts=starts)
-    assert found.led == [0, 1, 1]
-    assert min(found.calls[1:]) > 1
-    assert len(found.found) == 2
 
 
 def test_a_start_that_cannot_be_evaluated_leads_nowhere():
@@ -325,7 +302,7 @@ def test_directions_of_which_rows_say_nothing_have_the_usual_curvature():
 def test_a_mixed_design_is_one_of_draws_from_the_mixture():
     rng = np.random.default_rng(7)
     centres, covariances = np.array([[-9.0, 0.0], [9.0, 0.0]]), np.stack([np.eye(2), 4 * np.eye(2)])
-    positions, potentials = mixed_design(centres, covariances, 400, rng)
+    positions, potentials = normal_design(centres, covariances, 400, rng)
     right = positions[:, 0] > 0
     assert right.sum() == 200
     assert 50 < right[:200].sum() < 150  # in random order
@@ -373,7 +350,7 @@ def ran(target, seed, *, step_size=0.5, draws=60):
         target,
         sampler=("hmc", {"step_size": step_size, "n_steps": 6, "metric": "identity"}),
         surrogate=sk.batch_surrogate(lambda evaluations, rng: target),
-        explorer=("rounds", {"transitions": 20}),
+        explorer="rounds",
         draws=draws,
         seed=seed,
         progress=False,

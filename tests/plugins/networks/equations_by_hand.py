@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surrokit_networks.activations import Activation
-from surrokit_networks.equations import Equations
-from surrokit_networks.nodes import Nodes
+from surrokit_networks.least_squares import Equations
+from surrokit_networks.nodes import Activation, Nodes
 
 TANH = Activation(
     name="tanh",
@@ -34,8 +33,6 @@ def equations_of(
     *,
     n_outputs: int = 1,
     gradients: str = "none",
-    values: bool = True,
-    level: bool = True,
     noise: float = 0.1,
     seed: int = 0,
 ) -> Equations:
@@ -47,33 +44,25 @@ def equations_of(
     slopes = np.cos(whitened[:, None, :] + phases[:, None])
     targets += noise * rng.standard_normal(targets.shape)
     slopes += noise * rng.standard_normal(slopes.shape)
-    weights, known = (
-        rng.uniform(0.2, 1.0, n),
-        rng.random(n) < {"none": 0, "some": 0.5, "all": 1}[gradients],
-    )
+    weights = rng.uniform(0.2, 1.0, n)
+    known = rng.random(n) < {"none": 0, "some": 0.5, "all": 1}[gradients]
     slopes[~known] = 0.0
     return Equations(
         whitened=whitened,
         targets=targets,
         gradients=slopes,
-        value_weights=weights * values,
+        value_weights=weights,
         gradient_weights=0.7 * weights * known,
-        count=float(n * values + dim * known.sum()),
-        trains_level=level and values,
+        count=float(n + dim * known.sum()),
     )
 
 
 def rows_of(basis, equations):
-    """sqrt(w) [1, columns] and sqrt(w) targets of values, then of components of gradients."""
+    """sqrt(w) columns and sqrt(w) targets of values, then of components of gradients."""
     roots = np.sqrt(equations.value_weights)[:, None]
-    features = np.hstack([np.ones((len(equations), 1)), basis.features(equations.whitened)])
-    left, right = [roots * features], [roots * equations.targets]
-    if equations.has_gradients:
-        jacobian = basis.jacobian(equations.whitened)
-        roots = np.sqrt(equations.gradient_weights)[:, None]
-        for k in range(equations.whitened.shape[1]):
-            slopes = np.hstack([np.zeros((len(equations), 1)), jacobian[:, k]])
-            left.append(roots * slopes)
-            right.append(roots * equations.gradients[:, :, k])
-    first = 0 if equations.trains_level else 1
-    return np.vstack(left)[:, first:], np.vstack(right)
+    left, right = [roots * basis.features(equations.whitened)], [roots * equations.targets]
+    jacobian, roots = basis.jacobian(equations.whitened), np.sqrt(equations.gradient_weights)
+    for k in range(equations.whitened.shape[1]):
+        left.append(roots[:, None] * jacobian[:, k])
+        right.append(roots[:, None] * equations.gradients[:, :, k])
+    return np.vstack(left), np.vstack(right)

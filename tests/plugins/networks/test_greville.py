@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surrokit_networks.activations import SOFTPLUS
-from surrokit_networks.equations import NormalEquations
 from surrokit_networks.greville import CHECK_EVERY, DRIFT, TOLERANCE, Greville
-from surrokit_networks.nodes import Nodes
+from surrokit_networks.least_squares import NormalEquations
+from surrokit_networks.nodes import SOFTPLUS, Nodes
 
 K, TIGHT = 9, 1e-8
 
@@ -187,6 +186,6 @@ def test_a_theta_that_is_no_longer_positive_is_replaced_at_once(block):
 def test_sums_give_the_same_solution_as_rows(n, n_free, ridge):
     rows, targets = (each[:n] for each in rows_of())
     right, squares = (rows.T @ targets)[:, None], np.array([targets @ targets])
-    sums = NormalEquations(gram=rows.T @ rows, right=right, squares=squares, mass=0.0)
+    sums = NormalEquations(gram=rows.T @ rows, right=right, squares=squares)
     engine = Greville.of_sums(sums, n_free=n_free, ridge=ridge)
     assert_allclose(engine.solution, batch(rows, targets, n_free, ridge), atol=1e-6)

@@ -18,11 +18,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from surrokit.errors import CapabilityError, ShapeError
 from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
+from surrokit.targets.energies import gaussian_energy
+from surrokit.targets.gaussian import gaussian_prior
 from surrokit.testing import check_potential
-from surrokit_networks.activations import BUILT_IN, EXPONENTIAL
 from surrokit_networks.network import Network, Polynomial
-from surrokit_networks.nodes import Nodes
+from surrokit_networks.nodes import BUILT_IN, EXPONENTIAL, Nodes
 from surrokit_networks.potentials import CAPABILITIES, FittedEmulator, FittedNetwork
 
 DIM, NODES, N = 4, 9, 5
@@ -180,7 +180,8 @@ def test_activations(name):
     for found in (activation.value, activation.first, activation.second, activation.third):
         assert_allclose(found(x), function(x), rtol=1e-9, atol=1e-12)
         function = autograd.elementwise_grad(function)
-    value, slope = activation.value_and_first(x.copy())
+    both = activation.both or (lambda x: (activation.value(x), activation.first(x)))
+    value, slope = both(x.copy())
     assert_allclose(value, activation.value(x), rtol=1e-13, atol=1e-14)
     assert_allclose(slope, activation.first(x), rtol=1e-13, atol=1e-14)
     assert not np.shares_memory(value, slope)
@@ -192,7 +193,7 @@ def test_softplus_far_out():
     assert_array_equal(softplus.first(x), [0.0, 0.0, 1.0, 1.0])
     assert_array_equal(softplus.second(x), np.zeros(4))
     assert_array_equal(softplus.third(x), np.zeros(4))
-    assert_array_equal(softplus.value_and_first(x.copy()), [softplus.value(x), softplus.first(x)])
+    assert_array_equal(softplus.both(x.copy()), [softplus.value(x), softplus.first(x)])
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
@@ -246,7 +247,7 @@ def given(kind, trend="quadratic"):
     }
 
 
-ENERGY = GaussianEnergy(
+ENERGY = gaussian_energy(
     data=np.linspace(-1.0, 1.0, OUTPUTS),
     noise_sd=np.linspace(0.5, 2.0, OUTPUTS),
     prior=gaussian_prior(mean=1.0, sd=[1.0, 2.0, 3.0]),

@@ -10,16 +10,15 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.gaussian import GaussianEnergy, gaussian_prior
-from surrokit_networks.frame import output_scales
+from surrokit.targets.energies import gaussian_energy
+from surrokit.targets.gaussian import gaussian_prior
 from surrokit_networks.nodes import Nodes
 from surrokit_networks.training import Training
-from surrokit_networks.training_rows import TrainingRows
+from surrokit_networks.training_rows import TrainingRows, output_scales
 
 DIM, OUTPUTS = 2, 3
-ENERGY = GaussianEnergy(
-    data=[2.7, 3.5, 1.0], noise_sd=[1.0, 3.0, 40.0], prior=gaussian_prior(0.0, 1.0)
-)
+SDS = np.array([1.0, 3.0, 40.0])
+ENERGY = gaussian_energy(data=[2.7, 3.5, 1.0], noise_sd=SDS, prior=gaussian_prior(0.0, 1.0))
 MATRIX = np.array([[0.5, -1.0], [2.0, 0.3], [30.0, -10.0]])
 BENT = np.array([0.0, 1.0, 10.0])
 
@@ -67,31 +66,31 @@ FRESH = exact(60, seed=9)
 def test_every_way_to_train(train_on, kind):
     emulator = fitted(sk.make("surrogate", kind, train_on=train_on, trend="quadratic"), exact(60))
     error = emulator.forward(FRESH.positions) - FRESH.outputs
-    assert np.abs(error / ENERGY.noise_sd).max() < 1e-2
+    assert np.abs(error / SDS).max() < 1e-2
     assert np.var(emulator.value(FRESH.positions) - FRESH.values) < 1e-3
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
 def test_many_outputs_are_as_many_fits_at_the_same_ridge(kind):
-    rows = TrainingRows.of(exact(30, rough=1.0), "full", needs_outputs=True)
+    rows = TrainingRows.of(exact(30, rough=1.0), "full", of_outputs=True)
     nodes, whitening = nodes_of(kind, DIM, 20), Whitening.of(rows.positions, rows.weights)
     training = Training(ridge=0.01, trend="linear")
-    emulator = training.fit_outputs(ENERGY, nodes, whitening, rows)
+    _, emulator = training.fit(nodes, whitening, rows, energy=ENERGY)
     assert emulator.ridge == 0.01
     # A training of one potential knows nothing of outputs: hand it one output as a value. A
     # ridge on weights in units of u is one of ridge / u^2 on weights.
     found = emulator.forward(FRESH.positions)
     for m in range(OUTPUTS):
-        one = attrs.evolve(rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m])
-        alone = training.fit(nodes, whitening, one)[1]
-        assert_allclose(
-            alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * ENERGY.noise_sd[m]
+        one = attrs.evolve(
+            rows, values=rows.outputs[:, m], gradients=rows.jacobians[:, m], outputs=None
         )
+        alone = training.fit(nodes, whitening, one)[1]
+        assert_allclose(alone.value(FRESH.positions), found[:, m], rtol=1e-6, atol=1e-6 * SDS[m])
         assert_allclose(
             alone.gradient(FRESH.positions),
             emulator.forward_and_jacobian(FRESH.positions)[1][:, m],
             rtol=1e-6,
-            atol=1e-5 * ENERGY.noise_sd[m],
+            atol=1e-5 * SDS[m],
         )
 
 
@@ -100,19 +99,17 @@ def test_the_quality_is_that_of_a_twin_that_was_not_shown_the_rows():
     noisy = rows.outputs + np.random.default_rng(4).standard_normal((40, OUTPUTS))
     values = ENERGY.value(noisy, rows.positions)
     rows = attrs.evolve(rows, outputs=noisy, values=values)
-    shown = TrainingRows.of(rows, "full", needs_outputs=True)
+    shown = TrainingRows.of(rows, "full", of_outputs=True)
     nodes, whitening = nodes_of("rbf", DIM, 80), Whitening.identity(DIM)
     training = Training(ridge=1e-10, trend="constant")
-    emulator = training.fit_outputs(ENERGY, nodes, whitening, shown, held)
+    _, emulator = training.fit(nodes, whitening, shown, held, energy=ENERGY)
     own = np.var((emulator.value(shown.positions) - shown.values)[held])
     assert own < 0.01 * emulator.quality.variance
 
 
 def test_units_of_an_output_change_nothing():
     units = np.array([1e-6, 1.0, 1e6])
-    energy = GaussianEnergy(
-        data=ENERGY.data * units, noise_sd=ENERGY.noise_sd * units, prior=ENERGY.prior
-    )
+    energy = gaussian_energy(data=ENERGY.data * units, noise_sd=SDS * units, prior=ENERGY.prior)
     rows = exact(40, rough=1.0)
     moved = attrs.evolve(
         rows, outputs=rows.outputs * units, jacobians=rows.jacobians * units[:, None]
@@ -128,9 +125,10 @@ def test_units_of_an_output_change_nothing():
 )
 def test_trends_of_outputs(trend, degree):
     # Those of U need not be those of outputs: a normal density makes a linear map, not a bent one.
-    rows = TrainingRows.of(exact(40), "full", needs_outputs=True)
+    rows = TrainingRows.of(exact(40), "full", of_outputs=True)
     whitening = Whitening.of(rows.positions, rows.weights)
-    emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, rows)
+    training, bare = Training(trend=trend), Nodes.none(DIM)
+    _, emulator = training.fit(bare, whitening, rows, energy=ENERGY)
     _, jacobians = emulator.forward_and_jacobian(FRESH.positions)
     if degree == 0:
         assert_array_equal(jacobians, 0.0)
@@ -140,7 +138,7 @@ def test_trends_of_outputs(trend, degree):
         assert_allclose(jacobians, FRESH.jacobians, rtol=1e-6, atol=1e-6)
         # which may fall in every direction, too
         falling = attrs.evolve(rows, outputs=-rows.outputs, jacobians=-rows.jacobians)
-        emulator = Training(trend=trend).fit_outputs(ENERGY, Nodes.none(DIM), whitening, falling)
+        _, emulator = training.fit(bare, whitening, falling, energy=ENERGY)
         assert_allclose(emulator.forward(FRESH.positions), -FRESH.outputs, atol=1e-6)
 
 
@@ -148,9 +146,7 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     # They whiten, and judge the fit, even where only Jacobians were handed over.
     learns = learner(sk.make("surrogate", "additive", n_nodes=20))
     learns.observe(exact(40))
-    expected = np.einsum(
-        "nm,nmd->nd", (FRESH.outputs - ENERGY.data) / ENERGY.noise_sd**2, FRESH.jacobians
-    )
+    expected = np.einsum("nm,nmd->nd", (FRESH.outputs - ENERGY.data) / SDS**2, FRESH.jacobians)
     learns.observe(FRESH)
     gradients = learns.state()["rows"]["gradients"]
     assert_allclose(gradients[40:], expected + FRESH.positions, rtol=1e-9)
@@ -214,7 +210,7 @@ def test_there_are_nodes_in_any_case_where_accuracy_is_worth_more_than_speed(kin
 
 
 NOISE = np.array([1e-3, 1.0, 50.0])
-NOISY = GaussianEnergy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
+NOISY = gaussian_energy(data=[0.0, 10.0, -300.0], noise_sd=NOISE)
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.nodes import data_rows, normal_rows
+from surrokit_networks.nodes import normal_rows
 from surrokit_networks.potentials import CAPABILITIES, NORMAL
 from surrokit_networks.surrogates import Additive, Quadratic, Rbf
-from surrokit_networks.training import Laplace, Training
+from surrokit_networks.training import Laplace, Training, tells_more
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import tells_more
 
 
 def learner(surrogate, seed=7, dim=DIM):
@@ -246,7 +245,6 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
             {"weight_scale": 0.0},
             "weight_scale must be a positive finite number, .* 0.0",
         ),
-        ("additive", {"bias_scale": -1.0}, "bias_scale must be a positive finite number, got -1.0"),
         ("additive", {"ridge": -1.0}, f"{RIDGES}, got -1.0"),
         ("additive", {"ridge": np.inf}, RIDGES),
         ("additive", {"ridge": np.nan}, RIDGES),
@@ -264,9 +262,8 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         ("additive", {"hold_out": 0.7}, "hold_out must be a share between 0 and 0.5, got 0.7"),
         ("additive", {"updates": "never"}, "updates must be one of 'auto', 'refit', 'greville'"),
         ("rbf", {"width_scale": 0.0}, "width_scale must be a positive finite number, .* got 0.0"),
-        ("rbf", {"centre_scale": np.inf}, "centre_scale must be a positive finite number, got inf"),
         ("rbf", {"widths": "wide"}, "widths must be one of 'dimension', 'chi-square', got 'wide'"),
-        ("rbf", {"draws": "grid"}, "draws must be one of 'gaussian', .*'data', got 'grid'"),
+        ("rbf", {"draws": "data"}, "draws must be one of 'gaussian', 'orthogonal', got 'data'"),
     ],
 )
 def test_settings_that_make_no_sense(name, settings, message):
@@ -309,21 +306,3 @@ def test_rows_of_a_block_are_at_right_angles_and_point_everywhere():
     # without the sign fixed, the first row of Q would always point to one side
     first = np.array([normal_rows("orthogonal", 4, 4, rng)[:, 0] for _ in range(400)])
     assert (np.abs((first > 0).mean(axis=0) - 0.5) < 5.0 * 0.5 / np.sqrt(400)).all()
-
-
-TRAINING = np.random.default_rng(8).standard_normal((30, 3)) * [1.0, 2.0, 0.0] + [0.0, 5.0, -1.0]
-
-
-def test_data_rows_are_training_rows_none_twice_and_then_lie_around_them():
-    rows = data_rows(TRAINING, 3000, np.random.default_rng(1))
-    for n in (0, 20, 30, 31):
-        fewer = data_rows(TRAINING, n, np.random.default_rng(1))
-        assert_array_equal(fewer, rows[:n])
-    assert (np.sort(rows[:30], axis=0) == np.sort(TRAINING, axis=0)).all()
-    assert len(np.unique(rows, axis=0)) == 3000
-    bandwidth = 30 ** (-1 / 7)
-    spread = np.sqrt(1 + bandwidth**2) * TRAINING.std(axis=0)
-    assert_allclose(rows[30:].mean(axis=0), TRAINING.mean(axis=0), atol=0.2)
-    assert_allclose(rows[30:, :2].std(axis=0), spread[:2], rtol=0.05)
-    assert rows[30:, 2].std() == pytest.approx(bandwidth, rel=0.05)  # it never moved
-    assert len(np.unique(data_rows(TRAINING[:1], 4, np.random.default_rng(1)), axis=0)) == 4

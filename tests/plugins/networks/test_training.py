@@ -10,11 +10,10 @@ import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.equations import Basis, Equations, normal_equations
+from surrokit_networks.least_squares import Basis, Equations, normal_equations
 from surrokit_networks.nodes import Nodes
-from surrokit_networks.training import Training
+from surrokit_networks.training import Training, matrix_of_gradients
 from surrokit_networks.training_rows import TrainingRows
-from surrokit_networks.trend import TrendColumns, matrix_of_gradients
 
 DIM = 3
 BARE = Nodes.none(DIM)
@@ -203,8 +202,7 @@ def test_the_quality_is_that_of_a_twin_that_was_not_shown_the_rows():
     ],
 )
 def test_problems_that_cannot_be_solved_are_reported(ridge, wrong, message):
-    trend = TrendColumns(dim=DIM, degree=0)
-    basis = Basis(trend=trend, nodes=nodes_of("additive", DIM, 5))
+    basis = Basis(nodes=nodes_of("additive", DIM, 5), degree=0)
     with pytest.raises(SurrogateFitError, match=message):
         Training(ridge=ridge).solve(basis, attrs.evolve(equations_of(20, DIM), **wrong), None)
 
@@ -274,7 +272,7 @@ def paper_rows(shift=0.0, copies=False):
 
 def coefficients_of(nodes, rows, degree):
     """Features with the trend first, and the least-squares coefficients of them all."""
-    basis = Basis(trend=TrendColumns(dim=PLANE, degree=degree), nodes=nodes)
+    basis = Basis(nodes=nodes, degree=degree)
     equations = Equations(
         whitened=rows.positions,
         targets=rows.values[:, None],
@@ -282,10 +280,9 @@ def coefficients_of(nodes, rows, degree):
         value_weights=rows.weights,
         gradient_weights=np.zeros(len(rows)),
         count=float(len(rows)),
-        trains_level=True,
     )
     solution = Training(ridge=0.0).solve(basis, equations, None)[0]
-    return basis.features(rows.positions), np.vstack([solution.trend, solution.weights])[:, 0]
+    return basis.features(rows.positions), solution.coefficients[:, 0]
 
 
 @pytest.mark.parametrize("kind", ["additive", "rbf"])
@@ -349,10 +346,9 @@ def test_the_mean_of_a_process_is_a_network(name):
         value_weights=1.0 / (short + NOISE**2),
         gradient_weights=np.zeros(len(points)),
         count=float(len(points)),
-        trains_level=True,
     )
     nodes = Nodes.radial(centres=centres, square_widths=np.full(len(centres), LENGTH**2))
-    sums = normal_equations(Basis(trend=TrendColumns(dim=2, degree=0), nodes=nodes), equations)
+    sums = normal_equations(Basis(nodes=nodes, degree=0), equations)
     ridge = np.zeros_like(sums.gram)
     ridge[1:, 1:] = own
     level, *weights = np.linalg.solve(sums.gram + ridge, sums.right[:, 0])

@@ -192,13 +192,13 @@ REFUSED = {
 @pytest.mark.parametrize("write", REFUSED)
 def test_what_is_no_sum_is_refused_with_the_reason(pymc, write):
     from surrokit_pymc.compiled import Line, freeze
-    from surrokit_pymc.rows import recognise
+    from surrokit_pymc.rows import regression_of
 
     model = model_of(pymc, write)
     frozen = freeze(model)
     line = Line.of(frozen, [variable.name for variable in model.free_RVs])
     with pytest.raises(NotASumError, match=REFUSED[write]):
-        recognise(frozen, line, line.start(model), None, wanted=True)
+        regression_of(frozen, line).as_sum(None, line.start(model), True)
 
 
 def test_the_door_says_why_and_refuses_where_rows_are_demanded(pymc):

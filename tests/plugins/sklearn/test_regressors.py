@@ -199,11 +199,10 @@ def test_the_posterior_of_the_linear_layer_is_that_of_a_ridge_regression(network
     fitted = network.set_params(**settings).fit(inputs, targets)
     learner = online_learner(network)
     learner.observe(Evaluations(positions=inputs, values=targets))
-    frame = learner.make_fit(keeps_idle=False)[0].frame
+    frame = learner.make_fit()[0]
 
     def features(at):
-        columns = frame.basis.features(frame.whitening.apply(at))
-        return np.column_stack([np.ones(len(at)), columns])
+        return frame.basis.features(frame.whitening.apply(at))
 
     held = np.diag([0.0, *[0.3] * 12])
     matrix = features(inputs).T @ features(inputs) + held

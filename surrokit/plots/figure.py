@@ -1,4 +1,4 @@
-"""Panels: pictures with one pair of axes, which figures arrange and pages show one by one.
+"""Figures of one style, and the draws of equal weight that they show.
 
 Colours are those that colour-blind readers can tell apart (Okabe and Ito 2008).
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import io
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,24 +21,15 @@ from surrokit.types import FloatArray
 from surrokit.weighted.round import Distribution
 
 INK, GREY = "#000000", "#777777"
-PALETTE = {
-    "blue": (BLUE := "#0072B2"),
-    "orange": (ORANGE := "#E69F00"),
-    "green": (GREEN := "#009E73"),
-    "purple": (PURPLE := "#CC79A7"),
-    "sky": (SKY := "#56B4E9"),
-    "vermilion": (VERMILION := "#D55E00"),
-    "yellow": "#F0E442",
-    "grey": GREY,
-}
-"""Colours by the names that pages know them by."""
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+SKY, VERMILION = "#56B4E9", "#D55E00"
 
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
 """Colours of chains and of kinds of calls, in order."""
 
 RESAMPLED = 2000  #: Draws that stand for weighted ones.
 
-_SETTINGS = {
+_STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -56,16 +46,7 @@ _SETTINGS = {
     "text.usetex": False,
 }
 
-
-@attrs.frozen(kw_only=True, eq=False)
-class Panel:
-    """A picture with one pair of axes, which ``draw`` draws; ``text`` says what it shows."""
-
-    title: str
-    text: str
-    draw: Callable[[Any], None]
-    width: float = 3.2  # inches
-    height: float = 2.1
+Draw = Callable[[Any], None]  #: Draws on a pair of axes.
 
 
 @contextmanager
@@ -74,7 +55,7 @@ def drawing() -> Iterator[None]:
     mpl = load_library("matplotlib", "figures", "for pictures")
     with mpl.rc_context():
         mpl.rcdefaults()  # a reader's own style may be white on black
-        mpl.rcParams.update(_SETTINGS)
+        mpl.rcParams.update(_STYLE)
         yield
 
 
@@ -85,51 +66,37 @@ def _class_of_figures() -> Any:
     class Picture(Figure):
         """A figure that a notebook shows, whether or not it has loaded pyplot."""
 
-        def _repr_png_(self) -> bytes:
+        def _repr_png_(self, dpi: int = 110) -> bytes:
             file = io.BytesIO()
-            self.savefig(file, format="png", dpi=110)
+            self.savefig(file, format="png", dpi=dpi)
             return file.getvalue()
 
     return Picture
 
 
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure, in inches, that is no business of pyplot's."""
-    return _class_of_figures()(figsize=(width, height), layout="constrained", facecolor="white")
+def in_rows(draws: Sequence[Draw], columns: int) -> dict[tuple[int, int], Draw]:
+    """Return places for what is drawn, row by row."""
+    return {(i // columns, i % columns): draw for i, draw in enumerate(draws)}
 
 
-def arrange(panels: Sequence[Panel], *, columns: int = 3, title: str | None = None) -> Any:
-    """Return a figure of panels, row by row; see :func:`arrange_at`."""
-    columns = min(columns, len(panels))
-    places = {(i // columns, i % columns): panel for i, panel in enumerate(panels)}
-    return arrange_at(places, title=title)
-
-
-def arrange_at(places: Mapping[tuple[int, int], Panel], *, title: str | None = None) -> Any:
-    """Return a figure of panels at rows and columns."""
+def figure_of(
+    places: Mapping[tuple[int, int], Draw],
+    size: tuple[float, float] = (3.2, 2.1),
+    title: str | None = None,
+) -> Any:
+    """Return a figure of what is drawn at rows and columns, each of a size in inches."""
     if not places:
         raise ConfigurationError("there is nothing to show; name parameters that the run has")
     rows, columns = (max(place[axis] for place in places) + 1 for axis in (0, 1))
-    heights = [max(p.height for (r, _), p in places.items() if r == row) for row in range(rows)]
-    width = max(panel.width for panel in places.values())
     with drawing():
-        figure = new_figure(columns * width, sum(heights))
+        whole = (columns * size[0], rows * size[1])
+        figure = _class_of_figures()(figsize=whole, layout="constrained", facecolor="white")
         grid = figure.add_gridspec(rows, columns)
-        for (row, column), panel in places.items():
-            panel.draw(figure.add_subplot(grid[row, column]))
+        for (row, column), draw in places.items():
+            draw(figure.add_subplot(grid[row, column]))
         if title is not None:
             figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure
-
-
-def describe(value: float) -> str:
-    """Return a number with the digits that pictures show."""
-    return "missing" if math.isnan(value) else f"{value:.4g}"
-
-
-def percent(probability: float) -> str:
-    """Return a probability in percent, with all of its digits."""
-    return f"{100.0 * probability:.6g}%"
 
 
 def short_name(name: str) -> str:
@@ -137,30 +104,6 @@ def short_name(name: str) -> str:
     name, most = printable(" ".join(name.split())), 26
     end = most // 3
     return name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}"
-
-
-def draw_dots(
-    axes: Any, x: FloatArray, y: FloatArray, *, colour: str, size: float = 2.0, alpha: float = 1.0
-) -> None:
-    """Draw many dots, size in points, as one path: a tenth of the room of as many markers."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = np.asarray(x)[known], np.asarray(y)[known]
-    if not len(x):
-        return
-    # a line of hardly any length and with round ends is a dot
-    corners = np.repeat(np.column_stack([x, y]), 2, axis=0)
-    corners[1::2, 0] += (float(np.ptp(x)) or 1.0) / 1000.0
-    path = Path(corners, np.tile([Path.MOVETO, Path.LINETO], len(x)))
-    path.should_simplify = False
-    dots = PathPatch(path, edgecolor=colour, facecolor="none", linewidth=size, alpha=alpha)
-    dots.set_capstyle("round")
-    dots.set_snap(False)
-    axes.add_patch(dots)
-    axes.update_datalim(np.column_stack([x, y]))
-    axes.autoscale_view()
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -190,12 +133,6 @@ class Sample:
         """What a reader must know of the draws."""
         weighted = self.distribution is not None
         return "weighted answers, resampled by their weights" if weighted else None
-
-    @property
-    def note_on_chains(self) -> str | None:
-        """What a reader must know of the chains."""
-        weighted = self.distribution is not None
-        return "chains on the surrogate in the last round, before weights" if weighted else None
 
     def marginal(self, column: int) -> FloatArray:
         """Return equally likely values of one number, shape (n,)."""
