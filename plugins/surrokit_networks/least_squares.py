@@ -358,13 +358,11 @@ class Spectrum:
     def above(self, least: float) -> Self:
         """Return the spectrum with singular values of at least ``least`` alone."""
         kept = self.singular > least
-        lost = float(np.square(self.left[~kept]).sum())
         return attrs.evolve(
             self,
             singular=self.singular[kept],
             vectors=self.vectors[:, kept],
             left=self.left[kept],
-            unreachable=self.unreachable + lost,
         )
 
     def cross_validated(self, count: float, cost: float = COST) -> float:

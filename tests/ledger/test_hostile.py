@@ -295,7 +295,7 @@ def test_a_huge_blob_is_damage(small, tmp_path):
 
 
 def test_too_little_memory_is_said_in_words():
-    enormous = ("additive", {"n_nodes": 10**12})
+    enormous = ("additive", {"n_nodes": 10**12, "ridge": 1.0})
     with pytest.raises(ConfigurationError, match=r"more memory than there is.*smaller sizes"):
         sk.sample(plain(Counted()), surrogate=enormous, warmup=40, draws=4, **SIZES)
 

@@ -150,7 +150,7 @@ def test_a_partial_fit_can_go_on_learning_online(network, with_gradients):
     assert_array_equal(network.predict_gradient(NEW), surrogate.gradient(NEW))
     assert sizes[2] - sizes[1] <= 30 * DIM * 8  # of rows positions alone are kept
     # A fit to all rows differs in its frame alone: without whitening and trend there is none.
-    network.set_params(whiten=False, level="minimum", trend="constant", draws="gaussian")
+    network.set_params(whiten=False, level="minimum", trend="constant")
     whole = clone(network).fit(inputs, targets, known)
     low = int(np.argmin(targets))  # the level is that of the first rows
     order = np.r_[low, np.delete(np.arange(90), low)]
