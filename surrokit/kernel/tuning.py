@@ -7,7 +7,6 @@ from typing import Self
 
 import attrs
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Sampler, StepInfo, Tuning
@@ -197,6 +196,8 @@ def pool(
     weight = n / (n + 5.0 + dim)
     factor = None if known is None else _cholesky(known)
     factor = np.eye(dim) if factor is None else factor
+    from scipy.linalg import solve_triangular  # late: importing the package stays fast
+
     half = solve_triangular(factor, covariance, lower=True)
     variance = np.diag(solve_triangular(factor, half.T, lower=True))
     shrunk = weight * covariance + (1.0 - weight) * (factor * variance) @ factor.T
