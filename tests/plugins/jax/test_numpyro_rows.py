@@ -128,7 +128,7 @@ def observe(numpyro, plain, obs=REAL):
 
 
 def not_centred(numpyro, jnp):
-    spread = numpyro.sample("spread", numpyro.distributions.HalfNormal())
+    spread = numpyro.sample("spread", numpyro.distributions.Normal())
     z = numpyro.sample("z", numpyro.distributions.Normal().expand([4]))
     observe(numpyro, numpyro.distributions.Normal((spread * z)[GROUP], 1.0))
 

@@ -127,7 +127,7 @@ def unknown_scale(pymc):
 
 
 def not_centred(pymc):
-    spread, z = pymc.HalfNormal("spread"), pymc.Normal("z", shape=4)
+    spread, z = pymc.Normal("spread"), pymc.Normal("z", shape=4)
     pymc.Normal("y", (spread * z)[GROUP], 1.0, observed=REAL)
 
 
