@@ -74,7 +74,7 @@ def test_what_is_no_path_is_refused(given):
         sk.sample(plain(Counted()), warm_start=given, **SIZES)
 
 
-ROUNDS = {**KINDS["sub-chain"][1], "draws": 150, **SIZES}
+ROUNDS = {**KINDS["sub-chain"][1], "draws": 400, **SIZES}
 
 
 class First:
