@@ -38,6 +38,8 @@ def from_numpyro(
 
     Parameters
     ----------
+    model
+        The model.
     *args, **kwargs
         What it is called with, data among them.
     rows
@@ -97,6 +99,8 @@ def target_of(
 
     Parameters
     ----------
+    model
+        The model.
     args, kwargs
         What the model is called with.
     rows

@@ -218,6 +218,7 @@ class FittedEmulator(NetworkFit):
     """
 
     energy: Energy
+    mix: FloatArray | None = None  # (k, m): outputs of those of the network; None where these are
 
     @property
     def capabilities(self) -> Capabilities:
@@ -233,7 +234,10 @@ class FittedEmulator(NetworkFit):
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient J^T dV/df + dV/dq, (n, dim), without J."""
         at = self._at(positions)
-        value, by_outputs, by_positions = self.energy.value_and_gradients(at.outputs, positions)
+        outputs = self._mixed(at.outputs)
+        value, by_outputs, by_positions = self.energy.value_and_gradients(outputs, positions)
+        if self.mix is not None:
+            by_outputs = by_outputs @ self.mix.T
         return _without_nan(value), at.pull_back(by_outputs) + by_positions
 
     @_QUIET
@@ -244,13 +248,19 @@ class FittedEmulator(NetworkFit):
     @_QUIET
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return f, shape (n, m)."""
-        return self.network.value(check_positions(positions, self.dim))
+        return self._mixed(self.network.value(check_positions(positions, self.dim)))
 
     @_QUIET
     def forward_and_jacobian(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f, shape (n, m), and its derivatives, shape (n, m, dim)."""
         at = self._at(positions)
-        return at.outputs, at.jacobian()
+        jacobian = at.jacobian()
+        if self.mix is not None:
+            jacobian = np.einsum("km,nkd->nmd", self.mix, jacobian, optimize=True)
+        return self._mixed(at.outputs), jacobian
+
+    def _mixed(self, outputs: FloatArray) -> FloatArray:
+        return outputs if self.mix is None else outputs @ self.mix
 
 
 def _without_nan(values: FloatArray) -> FloatArray:

@@ -72,6 +72,8 @@ class Additive(ShownSurrogate):
         ridge
             1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank marketing and
             the elliptic PDE.
+        updates
+            How what comes after the first fit is taken in.
         """
         training = Training.paper(ridge, updates)
         return cls(n_nodes=n_nodes, weight_scale=1.0, draws="gaussian", training=training)

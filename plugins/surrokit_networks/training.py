@@ -313,7 +313,8 @@ class Training:
             network = frame.network(coefficients)
             if energy is None:
                 return FittedNetwork(network=network, **figures)
-            return FittedEmulator(network=network, energy=energy, **figures)
+            network, mix = network.combine(rows.positions, frame.scales)
+            return FittedEmulator(network=network, energy=energy, mix=mix, **figures)
 
         found = fitted(solution.coefficients)
         if twin is not None and held is not None:

@@ -209,7 +209,9 @@ def _within(rows: FloatArray, n: int) -> FloatArray | None:
     if n < 1:
         return None
     with np.errstate(all="ignore"):  # what overflows is not used
-        away = (rows - rows.mean(axis=0)).reshape(-1, rows.shape[2])
+        away = rows - rows.mean(axis=0)
+        away[:, (rows == rows[0]).all(axis=(0, 2))] = 0.0  # of chains that stand a mean may round
+        away = away.reshape(-1, rows.shape[2])
         total = away.T @ away / n
     return total if np.isfinite(total).all() and (np.diag(total) > 0).all() else None
 

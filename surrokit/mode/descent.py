@@ -326,14 +326,9 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
 
 def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str, Any]:
     """L-BFGS, which steps back by half from where the potential is not finite."""
-    steady, dim, slides = 3, len(trail.best.position), True
-    while slides:
-        first = trail.known[0] = trail.best
-        root = np.eye(dim) if scales is None else scales.root(first.value, first.gradient)
-        slope = root.T @ first.gradient
-        length = float(np.sqrt(slope @ slope))
-        unit = (1.0 / length) * -slope if 0.0 < length < np.inf else np.zeros(dim)
-        slides = not rough and _slide(trail, first, root @ unit)
+    steady, dim = 3, len(trail.best.position)
+    root, unit = _slide_down(trail, scales, rough)
+    first = trail.known[0]
     best, last, gained, still = np.zeros(dim), first.value, 0.0, 0
 
     def fun(y: FloatArray) -> tuple[float, FloatArray]:
@@ -379,6 +374,22 @@ def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str
         # corrections are cheap beside an evaluation
         "options": {"maxcor": 30, "maxfun": 50 * trail.max_calls, "ftol": 0.0, "gtol": 0.0},
     }
+
+
+def _slide_down(trail: _Trail, scales: Scales | None, rough: bool) -> tuple[FloatArray, FloatArray]:
+    """Slide as long as that gains; return the root of the scales there, and the way down in them.
+
+    The first known point is where that ended.
+    """
+    while True:
+        first = trail.known[0] = trail.best
+        dim = len(first.position)
+        root = np.eye(dim) if scales is None else scales.root(first.value, first.gradient)
+        slope = root.T @ first.gradient
+        length = float(np.sqrt(slope @ slope))
+        unit = (1.0 / length) * -slope if 0.0 < length < np.inf else np.zeros(dim)
+        if rough or not _slide(trail, first, root @ unit):
+            return root, unit
 
 
 def _slide(trail: _Trail, here: _Point, step: FloatArray) -> bool:

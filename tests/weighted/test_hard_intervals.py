@@ -93,7 +93,7 @@ def test_weighted_answers_warn_of_a_heavy_tail():
 
     student = sk.potential(value_and_gradient=both, dim=2, batched=True)
     weighed = {"explorer": "rounds", "correction": FEW, "max_calls": 150, "sampler": "hmc"}
-    run = sk.sample(student, surrogate=as_surrogate(student), seed=1, progress=False, **weighed)
+    run = sk.sample(student, surrogate=as_surrogate(student), seed=2, progress=False, **weighed)
     found = run.verdict.named("heavy_tails")
     assert all(finding.warns for finding in found)
     assert any("the standard deviation of 'q[0]', 'q[1]'" in each.message for each in found)

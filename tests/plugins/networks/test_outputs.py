@@ -246,3 +246,26 @@ def test_outputs_that_do_not_matter_have_no_say(outputs):
     assert found[0] == pytest.approx(1 / np.sqrt(np.mean(np.square(outputs[:, 0]))))
     assert found[1] == pytest.approx(1e6 * outputs[:, 1].std())
     assert found[2] == 1.0
+
+
+def test_few_combinations_stand_for_outputs_that_vary_together():
+    """Forty outputs of three bent functions; eight that vary each by itself stay as they are."""
+    rng = np.random.default_rng(4)
+    places, mixing = rng.standard_normal((60, DIM)), rng.standard_normal((3, 40))
+    bent = np.stack([places[:, 0], np.sin(places[:, 1]), np.square(places).sum(axis=1)], axis=1)
+    surrogate = sk.make("surrogate", "additive", n_nodes=30)
+    for outputs, few in ((bent @ mixing, True), (rng.standard_normal((60, 8)), False)):
+        zeros = np.zeros(outputs.shape[1])
+        energy = gaussian_energy(zeros, 0.5, prior=gaussian_prior(0.0, 1.0))
+        learns = learner(surrogate, energy)
+        learns.observe(Evaluations(positions=places, values=places[:, 0], outputs=outputs))
+        emulator = learns.fit()
+        assert (emulator.mix is not None) == few
+        if few:
+            assert len(emulator.mix) <= 5
+            assert_allclose(emulator.forward(places), outputs, atol=0.2)
+        values, gradients = emulator.value_and_gradient(places)
+        assert_allclose(values, energy.value(emulator.forward(places), places))
+        found, jacobians = emulator.forward_and_jacobian(places)
+        by_outputs, by_places = energy.value_and_gradients(found, places)[1:]
+        assert_allclose(gradients, np.einsum("nm,nmd->nd", by_outputs, jacobians) + by_places)
