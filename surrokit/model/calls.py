@@ -244,10 +244,9 @@ class Calls:
         Whether the last batch of each kind is kept, to be given once more.
     meter
         Counts the calls that have come back, and those that go on.
-    causes, cures
+    causes, cures, as_a_whole
         Of calls since :meth:`begin`: row number to why it failed, and failures that a retry cured.
-    as_a_whole
-        Why the first batch raised whose rows could all be evaluated one by one; None without one.
+        Of all: why the first batch raised whose rows could be evaluated one by one; None without.
     """
 
     def __init__(self, on_error: OnError, retries: int) -> None:
