@@ -67,11 +67,11 @@ class Additive(ShownSurrogate):
         Parameters
         ----------
         n_nodes
-            At least 1: 2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank marketing and
-            the elliptic PDE, 40 for the banana.
+            At least 1: 2000 for the simulated logistic regression, 2500 for a9a, 1000 for bank
+            marketing and the elliptic PDE, 40 for the banana.
         ridge
-            Positive: 1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank marketing and
-            the elliptic PDE.
+            Positive: 1e-6 for the simulated data and the banana, 1e-9 for a9a, 1e-7 for bank
+            marketing and the elliptic PDE.
         updates
             How what comes after the first fit is taken in.
         """

@@ -39,7 +39,7 @@ FIGURES = {
 @click.option(
     "--data",
     envvar="SURROKIT_DATA",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path, file_okay=False),
     help="Find data files in this folder, for figures that need some.",
 )
 @click.option(
