@@ -137,6 +137,7 @@ def _value(key: str, text: str, default: Any) -> Any:
     pair = value if isinstance(value, tuple) else (value,)
     like = default if isinstance(default, tuple) else (default,)
     alike = {*map(type, pair)} <= {type(like[0]), int if isinstance(like[0], float) else None}
-    if default is not None and not alike:
+    several = isinstance(value, tuple) and not isinstance(default, tuple)
+    if default is not None and (several or not alike):
         raise ConfigurationError(f"{key} must be like {default!r}, got {value!r}")
     return pair if isinstance(default, tuple) else value
