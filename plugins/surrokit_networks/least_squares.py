@@ -339,7 +339,9 @@ class Spectrum:
         root = _cholesky(free[:, :n_free], ROUNDING * float(np.trace(free)))
         inverse: FloatArray = np.asarray(np.linalg.solve(root, np.eye(n_free)), np.float64).T
         cross, known = inverse.T @ free[:, n_free:], inverse.T @ sums.right[:n_free]
-        noise = ROUNDING * max(float(np.trace(nodes)), mass)
+        # a level takes up what features have in common, which would count as rounding otherwise
+        own = np.trace(nodes) - (np.square(cross[0]).sum() if n_free else 0.0)
+        noise = ROUNDING * max(float(own), mass)
         squares, vectors = np.linalg.eigh(nodes - cross.T @ cross)
         singular, vectors = np.sqrt(squares[squares > noise]), vectors[:, squares > noise]
         left = vectors.T @ (sums.right[n_free:] - cross.T @ known) / singular[:, None]

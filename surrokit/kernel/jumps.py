@@ -87,7 +87,7 @@ class Jumps:
 
     @classmethod
     def between(cls, modes: Modes, positions: FloatArray, values: FloatArray) -> Jumps | None:
-        """Return jumps between the modes that matter, fitted to draws; None for a single mode.
+        """Return jumps between the modes that matter, fitted to draws; None if there are none.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Jumps:
             at, factor, ours = modes.positions[k], _factor(modes.covariances[k]), nearest == k
             tried = [StudentT(centre=at, factor=factor, degrees=d) for d in (10.0, 1e3)]
             there, exact = positions[ours], -values[ours]
-            if len(there) >= 10 * dim:
+            if len(np.unique(there, axis=0)) >= 10 * dim:  # chains may have stood
                 fitted = StudentT.fit(there)
                 between = _factor(0.5 * (modes.covariances[k] + fitted.factor @ fitted.factor.T))
                 tried += [fitted, attrs.evolve(fitted, factor=between)]
@@ -117,6 +117,8 @@ class Jumps:
             laws.append(law)
             heights.append(float(np.median(logs)))
         masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
+        if not np.isfinite(masses).all():  # draws so far out that distances overflow
+            return None
         # a mode whose mass is estimated far too low must still be reached
         return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
 

@@ -305,7 +305,9 @@ class Moves(Binding):
         self.chains: ChainState | None = None
         self.covariance: FloatArray | None = None
         self.step_size: float | None = None
+        # transitions that are made already, and the state that the next of them begins from
         self._ahead: Iterator[tuple[ChainState, StepInfo]] = iter(())
+        self._from: ChainState | None = None
 
     @property
     def state(self) -> ChainState:
@@ -373,11 +375,12 @@ class Moves(Binding):
         """Make one transition of all chains; of independent ones several, where U decides none."""
         self.step_size = self.kernel.step
         if not tune and self.kernel.is_independent and np.isnan(self.state.values).all():
-            made = next(self._ahead, None)
+            made = next(self._ahead, None) if self._from is self.chains else None
             if made is None:
                 self._ahead = move_ahead(self.kernel, self.decider, self.state, AHEAD, rng)
                 made = next(self._ahead)
             self.chains, info = made
+            self._from = self.chains
             return info
         state = self.renew(self.state)
         self.chains, info = self.decider.decide(state, self.kernel.propose(state, rng), rng)
@@ -396,12 +399,12 @@ class Moves(Binding):
         """Take over the state to which another kernel took the chains."""
         if tune:
             self._use(self._tuner.skip(state.positions))
-        self.chains, self._ahead = self.look_up(state), iter(())
+        self.chains = self.look_up(state)
 
     def move_on(self, potential: Potential) -> None:
         """Move on another potential from here on."""
         self.bind_to(potential)
-        self.chains, self._ahead = self.look_up(self.state), iter(())
+        self.chains = self.look_up(self.state)
 
     def take_over(self, findings: Findings) -> None:
         """Go on from where another kernel left the chains."""

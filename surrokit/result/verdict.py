@@ -11,6 +11,7 @@ from surrokit.cost.budget import LIMITS
 from surrokit.diagnostics import FEWEST_EFFECTIVE
 from surrokit.failures import tell_chance, tell_infinite
 from surrokit.marginals import heavy_tails
+from surrokit.model.outcome import MINUS_INFINITY
 from surrokit.result.advice import (
     FEWEST_ITERATIONS,
     advice,
@@ -186,7 +187,7 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position
-    somewhere = "minus infinity" in run.failure_kinds or not len(run.kept)
+    somewhere = MINUS_INFINITY in run.failure_kinds or not len(run.kept)
     for name, kind in run.failure_kinds.items():
         place = ""
         if kind.position is not None:

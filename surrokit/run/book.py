@@ -413,8 +413,7 @@ class Book:
             such ones.
         """
         modes = None if found is None else found.modes
-        transform, account = exact.transform, exact.rejections.account
-        account.take_near(self._chains_were)
+        transform = exact.transform
         kept = self.kept if unchecked is None else unchecked.kept
         run = Run(
             parameters=parameters_of(exact.target),
@@ -425,7 +424,7 @@ class Book:
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
             failure_kinds=self._kinds(),
-            recheck=account.recheck,
+            recheck=exact.rejections.account.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -451,6 +450,10 @@ class Book:
         """Evaluate positions once more at which the target failed near the chains, if any."""
         with self.clock.phase("sampling" if len(self.kept) else "warmup"):
             evaluate_again(self.target, self._chains_were)
+
+    def note_failures(self) -> None:
+        """Count the latest failures near the chains, where none can be evaluated once more."""
+        self.target.rejections.account.take_near(self._chains_were)
 
     def look_beyond(self) -> None:
         """Look where chains have not been: far away if they disagree, and across exchanges."""

@@ -224,6 +224,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     if isinstance(end, MemoryError):
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
+    book.note_failures()
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)

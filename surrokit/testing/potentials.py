@@ -344,7 +344,8 @@ def check_energy_curvatures(potential: Any, positions: FloatArray) -> None:
     what, diagonal = "curvature of the energy in the", by_outputs.ndim == 2
     must.shape(by_outputs, (n, m) if diagonal else (n, m, m), f"{what} outputs")
     must.shape(by_positions, (n, dim, dim), f"{what} positions")
-    must.matrices(by_outputs[:, :, None] * np.eye(m) if diagonal else by_outputs, what, 0.0)
+    whole = by_outputs[:, :, None] * np.eye(m) if diagonal else by_outputs
+    must.matrices(whole, f"{what} outputs", 0.0)
     must.matrices(by_positions, f"{what} positions", 0.0)
     if not offers_curvature_derivatives(energy):
         return

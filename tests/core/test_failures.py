@@ -587,6 +587,24 @@ def test_without_draws_failures_are_reported_all_the_same():
         sk.sample(sk.potential(nan, dim=12), sampler="random-walk", **SIZES)
 
 
+def test_a_run_that_is_ended_among_its_draws_and_its_file_tell_of_the_same_failures(tmp_path):
+    """It fails from its first draw on, and no position is evaluated once more."""
+    seen, path = [], tmp_path / "run"
+
+    class Interrupting:
+        def surrokit_transition_done(self, info, **_):
+            seen.append(info.stage)
+            if seen.count("sampling") == 60:
+                raise KeyboardInterrupt
+
+    target = sk.potential(lambda q: nan(q) if "sampling" in seen and q[0] > 1 else value(q), dim=2)
+    run, (message,) = warned(target, sampler="random-walk", observers=[Interrupting()], path=path)
+    assert (run.stopped, run.recheck.tried) == ("interrupted", 0)
+    assert run.recheck.near > 0
+    assert "Draws lack the probability there" in message
+    assert sk.open_run(path).verdict.named("failures") == run.verdict.named("failures")
+
+
 def test_an_infinite_density_is_reported_wherever_it_is():
     target = sk.potential(lambda q: -np.inf if q[0] > 30.0 else value(q), dim=2)
     walk = {"sampler": ("random-walk", {"step_size": 30.0}), "warmup": 0}

@@ -327,7 +327,7 @@ def test_negative_curvatures_are_seen_by_the_checks(energy):
     results = check_potential(lambda: own(energy()))
     (found,) = [r for r in results if r.name.startswith("check_energy_curvatures")]
     assert found.outcome == "failed"
-    assert "curvature of the energy in the" in found.message
+    assert "curvature of the energy in the outputs must have no eigenvalue below" in found.message
 
 
 # --- what is refused ---

@@ -120,6 +120,13 @@ def test_masses_are_estimated_by_draws_or_else_by_laplace():
     by_draws = Jumps.between(modes, draws, target.value(draws))
     assert_allclose(by_draws.shares[0], 0.8 * HEAVY + 0.1, rtol=0.02)
     assert Jumps.between(modes.take(np.array([0])), draws, target.value(draws)) is None
+    stood = np.vstack([draws[:400], np.tile(places[1] + 0.1, (400, 1))])
+    assert Jumps.between(modes, stood, target.value(stood)).laws[1].centre == pytest.approx(
+        places[1]
+    )
+    with np.errstate(all="ignore"):
+        far = np.where(np.arange(800)[:, None] < 400, 1e200, draws)
+        assert Jumps.between(modes, far, np.zeros(800)) is None
 
 
 def test_a_run_that_goes_on_is_the_longer_run(tmp_path):

@@ -98,7 +98,7 @@ def test_affine_reparametrisation_changes_nothing(default, gradients, matrix):
     # a ridge near nothing magnifies rounding
     assert_allclose(other.value(there), one.value(fresh), rtol=1e-4, atol=1e-4)
     # Gradients in q are those in the other coordinates times the matrix.
-    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), rtol=1e-3, atol=5e-3)
+    assert_allclose(other.gradient(there) @ matrix, one.gradient(fresh), atol=5e-3)
 
 
 @pytest.mark.parametrize("n_nodes", [20, 200])
