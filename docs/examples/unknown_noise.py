@@ -30,7 +30,7 @@ target = sk.forward_potential(
 run = sk.sample(target, surrogate="additive", seed=1, progress=False)
 print(run.summary())
 # [groups]
-instrument = ["old"] * 4 + ["new"] * 5
+instrument = [0] * 4 + [1] * 5  # the old one, and the new one
 target = sk.forward_potential(
     forward,
     jacobian,

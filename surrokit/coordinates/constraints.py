@@ -81,8 +81,6 @@ class Constraint(CoordinateMap):
     """For files."""
     meaning: ClassVar[str]
     """What q is, for messages."""
-    ends: ClassVar[tuple[float, float] | None] = None
-    """Of each number, if they are one; None for no ends."""
 
     @property
     @abstractmethod
@@ -183,7 +181,6 @@ class Circular(Constraint):
 
     shape: tuple[int, ...] = ()
     name = "circular"
-    ends = (-math.pi, math.pi)
     meaning = "angles between -pi and pi"
 
     @property

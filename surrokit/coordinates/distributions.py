@@ -42,23 +42,6 @@ def check_prior(prior: Any, size: int) -> None:
         )
 
 
-def check_circle(prior: Any, low: float, high: float) -> None:
-    """Raise ConfigurationError unless the prior of an angle is one of all angles."""
-    if _repeats(prior):  # with the same value at both ends of the range, and on
-        steps = np.linspace(0.0, 1.0, 7)
-        here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
-        fits = bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
-    else:
-        least, most = _support_of(prior)
-        fits = bool((least <= low).all() and (most >= high).all())
-    if not fits:
-        raise ConfigurationError(
-            f"the prior {name_of(prior)} of an angle does not go once around, from -pi to "
-            "pi; take scipy.stats.vonmises(kappa, loc), or declare surrokit.real(prior=...) if "
-            "its ends are not one"
-        )
-
-
 def inside(prior: Any, lower: float, upper: float) -> tuple[float, float]:
     """Return bounds of a number that has a prior: its support, where that is narrower.
 
@@ -67,9 +50,8 @@ def inside(prior: Any, lower: float, upper: float) -> tuple[float, float]:
     name = name_of(prior)
     if _repeats(prior):
         raise ConfigurationError(
-            f"the density of the prior {name} repeats, so that it is none of a "
-            "number on the line; declare the angle by surrokit.circular(prior=...), or take "
-            "scipy.stats.vonmises_line"
+            f"the density of the prior {name} repeats, so that it is none of a number on the line; "
+            "add it to the density of a surrokit.circular(), or take scipy.stats.vonmises_line"
         )
     ends = lower, upper
     low, high = _support_of(prior)

@@ -21,11 +21,7 @@ from surrokit.coordinates.constraints import (
     Simplex,
     UnitVector,
 )
-from surrokit.coordinates.distributions import (
-    check_circle,
-    check_prior,
-    inside,
-)
+from surrokit.coordinates.distributions import check_prior, inside
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray, Pair
 
@@ -56,7 +52,8 @@ class Parameter:
     ------
     ConfigurationError
         If a bound is NaN, or the lower one is not below the upper one, or the prior is no
-        univariate distribution or lies outside of the bounds, or the unit is no text.
+        univariate distribution, lies outside of the bounds or stands beside a constraint, or the
+        unit is no text.
     """
 
     shape: tuple[int, ...] = ()
@@ -90,13 +87,13 @@ class Parameter:
         if self.prior is None:
             return
         check_prior(self.prior, self.size)
-        if self.constraint is None:
-            for side, bound in zip(
-                ("lower", "upper"), inside(self.prior, lower, upper), strict=True
-            ):
-                object.__setattr__(self, side, bound if np.isfinite(bound) else None)
-        elif self.constraint.ends is not None:
-            check_circle(self.prior, *self.constraint.ends)
+        if self.constraint is not None:
+            raise ConfigurationError(
+                f"a prior is given for {self.constraint.meaning}; add it to the density of the "
+                "target"
+            )
+        for side, bound in zip(("lower", "upper"), inside(self.prior, lower, upper), strict=True):
+            object.__setattr__(self, side, bound if np.isfinite(bound) else None)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -368,13 +365,9 @@ def unit_vector(size: int) -> Parameter:
     return _tied(UnitVector(_at_least(2, size, "a unit vector")))
 
 
-def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
-    """Declare angles in (-pi, pi], both ends of which are one.
-
-    The shape is as for :func:`real`; a prior of each angle goes once around, as
-    ``scipy.stats.vonmises(kappa, loc)`` does.
-    """
-    return attrs.evolve(_tied(Circular(_shape(shape))), prior=prior)
+def circular(shape: Shape = ()) -> Parameter:
+    """Declare angles in (-pi, pi], both ends of which are one; the shape is as for :func:`real`."""
+    return _tied(Circular(_shape(shape)))
 
 
 def correlation(size: int) -> Parameter:

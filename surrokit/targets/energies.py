@@ -183,25 +183,23 @@ def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFa
 class Block:
     """Data (m,) that follow one another in the outputs, with errors of one family.
 
-    ``factors (m,)`` are known scales, or factors of those that are parameters: ``columns (m,)`` are
-    the places of these in a position, None where scales are known.
+    ``scale (m,)`` are known scales. None where they are parameters: ``columns (m,)`` are the places
+    of these in a position.
     """
 
     data: FloatArray
     family: ErrorFamily
-    factors: FloatArray
+    scale: FloatArray | None
     columns: IntArray | None = None
 
     def scales(self, positions: FloatArray) -> FloatArray:
         """Return each datum's scale, shape (n, m) or (1, m)."""
-        if self.columns is None:
-            return self.factors[None]
-        return np.asarray(positions[:, self.columns] * self.factors)
+        return positions[:, self.columns] if self.scale is None else self.scale[None]
 
-    def gather(self, by_scale: FloatArray, found: FloatArray, power: int = 1) -> None:
+    def gather(self, by_scale: FloatArray, found: FloatArray) -> None:
         """Add what belongs to each scale, shape (n, m), to its place in ``found (n, dim)``."""
         if self.columns is not None:
-            np.add.at(found.T, self.columns, (by_scale * self.factors**power).T)
+            np.add.at(found.T, self.columns, by_scale.T)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -275,7 +273,7 @@ class ObservedEnergy:
         for block, where, own, scales in self._each(outputs, positions):
             with np.errstate(all="ignore"):
                 (by_outputs[:, where], found), _ = block.family.information(own, scales)
-                block.gather(found, of_scales, power=2)
+                block.gather(found, of_scales)
         return by_outputs, plus_diagonal(self.prior.metric(positions), of_scales)
 
     def curvature_gradients(
@@ -296,7 +294,7 @@ class ObservedEnergy:
                 by_outputs[:, where] = weights * found[0]
                 block.gather(weights * found[1], by_positions)
                 if block.columns is not None:
-                    block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
+                    block.gather(own_weights[:, block.columns] * found[2], by_positions)
         return by_outputs, by_positions
 
     def _each(
@@ -316,8 +314,8 @@ def gaussian_energy(
 ) -> ObservedEnergy:
     """Return the energy of data (m,) with normal errors of known standard deviations."""
     array = frozen_numbers("data", data)
-    factors = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
-    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, factors=factors),), prior=prior)
+    scale = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
+    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, scale=scale),), prior=prior)
 
 
 KIND = "errors"
@@ -343,13 +341,18 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
     """
     blocks = []
     for each in plain["blocks"]:
-        data, factors = (np.array(each[name], dtype=np.float64) for name in ("data", "factors"))
-        columns = None if each["columns"] is None else np.array(each["columns"], dtype=np.int64)
-        shapes = {data.shape, factors.shape, data.shape if columns is None else columns.shape}
-        if data.ndim != 1 or len(shapes) > 1:
+        data = np.array(each["data"], dtype=np.float64)
+        scale, columns = each["scale"], each["columns"]
+        if (scale is None) == (columns is None):
+            raise ValueError("errors have one scale each, known or a parameter")
+        if scale is None:
+            columns = np.array(columns, dtype=np.int64)
+            if ((columns < 0) | (columns >= dim)).any():
+                raise ValueError("errors are of parameters that there are not")
+        else:
+            scale = np.array(scale, dtype=np.float64)
+        if data.ndim != 1 or np.shape(columns if scale is None else scale) != data.shape:
             raise ValueError("data and their errors do not fit one another")
-        if columns is not None and ((columns < 0) | (columns >= dim)).any():
-            raise ValueError("errors are of parameters that there are not")
         family = read_family(*(each["family"][name] for name in ("name", "degrees", "link")))
-        blocks.append(Block(data=data, family=family, factors=factors, columns=columns))
+        blocks.append(Block(data=data, family=family, scale=scale, columns=columns))
     return ObservedEnergy(blocks=tuple(blocks))

@@ -217,8 +217,7 @@ class Priors:
             spec = parameters.specs[name]
             if spec.prior is None:
                 continue
-            ends = spec.bounds if spec.constraint is None else spec.constraint.ends
-            mass = None if ends is None else log_mass(spec.prior, *ends)
+            mass = log_mass(spec.prior, *spec.bounds)
             lacking = (f"the prior of {name!r}",) if mass is None else ()
             constant = 0.0 if mass is None else np.broadcast_to(mass, (spec.size,)).sum()
             parts.append((where, Marginal(spec.prior, float(constant), lacking)))

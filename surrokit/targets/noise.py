@@ -29,110 +29,74 @@ from surrokit.types import FloatArray, IntArray, Pair
 
 
 def estimated(
-    groups: npt.ArrayLike | None = None,
-    *,
-    prior: Any = None,
-    times: npt.ArrayLike = 1.0,
-    name: str | None = None,
+    groups: npt.ArrayLike | None = None, *, prior: Any = None, name: str | None = None
 ) -> Estimated:
     """Declare scales of errors that are not known.
 
-    They become positive parameters of the target, with draws like all others.
+    They become a positive parameter of the target, with draws like all others.
 
     Parameters
     ----------
     groups : array_like of shape (m,), optional
-        The group of each datum, each group with a scale of its own: whole numbers from 0 on for one
-        parameter that is a vector, or texts for a parameter each. One scale for all data unless
-        given.
+        The group of each datum, whole numbers from 0 on: the parameter is a vector with a scale for
+        each group. One scale for all data unless given.
     prior
         A frozen univariate distribution of ``scipy.stats``, of each scale. By default half of
         Student's t with 3 degrees of freedom, whose scale is 2.5 standard deviations of the
         group's data.
-    times : float or array_like of shape (m,)
-        Factors by which each datum's scale differs from that of its group: for errors that are
-        known up to a factor.
     name
-        Of the parameter; with groups that are texts, what stands before each. A positive parameter
-        of this name that is declared already serves, and its prior stands beside it.
+        Of the parameter. A positive parameter of this name that is declared already serves, and its
+        prior stands beside it.
 
     Raises
     ------
     ConfigurationError
-        If groups are neither texts nor whole numbers from 0 on, factors are not positive, or
-        the prior or the name is none.
+        If groups are no whole numbers from 0 on, or the prior or the name is none.
     """
     if prior is not None:
         Parameter((), lower=0.0, prior=prior)  # refuses what is no distribution
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
-    of_data, labels = (None, None) if groups is None else _read_groups(groups)
-    factors = _positive("times of an estimated scale", times)
-    return Estimated(groups=of_data, labels=labels, prior=prior, times=factors, name=name)
-
-
-def _positive(what: str, given: npt.ArrayLike) -> FloatArray:
-    array = numbers(what, given)
-    if not (np.isfinite(array).all() and (array > 0.0).all()):
-        raise ConfigurationError(f"{what} must be positive and finite, got {array}")
-    return array
-
-
-def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
-    """Return the group of each datum, and names of the groups that a user gave as texts."""
-    array = np.asarray(given)
-    if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
-        labels = tuple(dict.fromkeys(array.tolist()))
-        return np.array([labels.index(each) for each in array.tolist()]), labels
+    if groups is None:
+        return Estimated(prior=prior, name=name)
+    array = np.asarray(groups)
     whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
     if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
         raise ConfigurationError(
-            "groups must be one whole number for each datum, from 0 on and none left out, or a "
-            f"text for each, got {given!r}"
+            "groups must be one whole number for each datum, from 0 on and none left out, got "
+            f"{groups!r}"
         )
-    return array.astype(np.int64), None
+    return Estimated(groups=array.astype(np.int64), prior=prior, name=name)
 
 
-Places: TypeAlias = list[tuple[str, int]]
-"""Parameter and index in it, of each datum's scale."""
+Places: TypeAlias = tuple[str, IntArray]
+"""A parameter, and the index in it of each datum's scale."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
     """Scales that are not known; see :func:`estimated`.
 
-    ``groups (m,)`` are numbers, with ``labels`` where they have names. ``declared`` says whether
-    the parameter must be there already.
+    ``declared`` says whether the parameter must be there already.
     """
 
     groups: IntArray | None = None
-    labels: tuple[str, ...] | None = None
     prior: Any = None
-    times: FloatArray = attrs.field(factory=lambda: np.ones(()))
     name: str | None = None
     declared: bool = False
 
-    def declare(self, name: str, data: FloatArray) -> tuple[dict[str, Parameter], Places]:
-        """Return new parameters by name, and places, for data (m,) in the units of the scale."""
-        groups = np.zeros(len(data), dtype=np.int64) if self.groups is None else self.groups
-        factors = np.broadcast_to(self.times, data.shape)
-        typical = np.ones(int(groups.max()) + 1)  # the sd of each group's data, or else their size
-        for k in range(len(typical)):
-            own = data[groups == k]
-            size = own.std() or np.sqrt(np.square(own).mean()) or 1.0
-            typical[k] = size / np.sqrt(np.square(factors[groups == k]).mean())
-
-        def one(shape: tuple[int, ...], typical: FloatArray) -> Parameter:
-            prior = HalfStudent(2.5 * typical) if self.prior is None else self.prior
-            return Parameter(shape, lower=0.0, prior=prior)
-
-        called = self.name or name
-        if self.labels is not None:
-            names = [f"{called}_{label}" for label in self.labels]
-            found = {name: one((), typical[[i]]) for i, name in enumerate(names)}
-            return found, [(names[i], 0) for i in groups]
-        shape = () if self.groups is None else typical.shape
-        return {called: one(shape, typical)}, [(called, int(i)) for i in groups]
+    def declare(self, data: FloatArray) -> Parameter:
+        """Return a parameter for data (m,) in the units of the scale."""
+        if self.groups is None:
+            shape, parts = (), [data]
+        else:
+            shape = (int(self.groups.max()) + 1,)
+            parts = [data[self.groups == k] for k in range(*shape)]
+        prior = self.prior
+        if prior is None:  # by the sd of each group's data, or else their size
+            sizes = [own.std() or np.sqrt(np.square(own).mean()) or 1.0 for own in parts]
+            prior = HalfStudent(2.5 * np.array(sizes))
+        return Parameter(shape, lower=0.0, prior=prior)
 
     def find(self, declared: Parameters, n_data: int) -> Places:
         """Return places in a parameter that is declared already.
@@ -157,7 +121,7 @@ class Estimated:
                 "surrokit.estimated too; give that beside the parameter"
             )
         if spec.shape == () and self.groups is None:
-            return [(name, 0)] * n_data
+            return name, np.zeros(n_data, dtype=np.int64)
         order = np.arange(n_data) if self.groups is None else self.groups
         needed = int(order.max()) + 1
         if spec.shape != (needed,):
@@ -166,7 +130,7 @@ class Estimated:
                 f"the scale {name!r} must have shape ({needed},), one number for each of the "
                 f"{whose}, got {spec.shape}"
             )
-        return [(name, int(i)) for i in order]
+        return name, order
 
 
 @attrs.frozen(eq=False)
@@ -270,13 +234,10 @@ def _observed(data: npt.ArrayLike, scale: Any, family: ErrorFamily, name: str) -
             raise ShapeError(
                 f"groups must be given for each of the {len(array)} data, got {len(scale.groups)}"
             )
-        if scale.times.shape not in ((), array.shape):
-            raise ShapeError(
-                f"times of an estimated scale must be one number or have shape {array.shape}, one "
-                f"for each datum, got {scale.times.shape}"
-            )
         return Observed(data=array, family=family, scale=scale)
-    known = np.ones(()) if scale is None else _positive(name, scale)
+    known = np.ones(()) if scale is None else numbers(name, scale)
+    if not (np.isfinite(known).all() and (known > 0.0).all()):
+        raise ConfigurationError(f"{name} must be positive and finite, got {known}")
     if known.shape not in ((), array.shape):
         raise ShapeError(
             f"{name} must be one number or have the shape of data, {array.shape}, got {known.shape}"
@@ -327,7 +288,7 @@ class ForwardModel:
         added: dict[str, Parameter] = {}
         places = [_place(name, each, declared, added) for name, each in sets.items()]
         whole = Parameters.declare({**declared.specs, **added})
-        used = {name for found in places for name, _ in found or ()}
+        used = {found[0] for found in places if found is not None}
         of_map = {k: spec for k, spec in declared.specs.items() if k not in used}
         if not of_map:
             raise ConfigurationError(
@@ -336,11 +297,9 @@ class ForwardModel:
             )
         slices, blocks = whole.slices(), []
         for each, found in zip(sets.values(), places, strict=True):
-            factors, at = each.scale, None
-            if isinstance(factors, Estimated):
-                factors = np.broadcast_to(factors.times, each.data.shape)
-                at = np.array([slices[name].start + i for name, i in found or ()])
-            blocks.append(Block(data=each.data, family=each.family, factors=factors, columns=at))
+            scale = None if isinstance(each.scale, Estimated) else each.scale
+            at = None if found is None else slices[found[0]].start + found[1]
+            blocks.append(Block(data=each.data, family=each.family, scale=scale, columns=at))
         if added:
             of_scales = Priors.of(Parameters(added)).moved(declared.dim)
             priors = Priors((*priors.parts, *of_scales), priors.lacking)
@@ -361,13 +320,8 @@ class ForwardModel:
             return ranges
         added: dict[str, Pair] = {}
         for name, spec in self.parameters.specs.items():
-            if name in self.of_map.specs or spec.prior is None:
-                continue
-            if isinstance(spec.prior, HalfStudent):  # much wider than data scatter
-                ends: Any = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
-            else:
-                ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
-            if ends is not None:
+            ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
+            if name not in self.of_map.specs and ends is not None:
                 added[name] = ends[0].reshape(spec.shape), ends[1].reshape(spec.shape)
         return {**added, **ranges}
 
@@ -441,13 +395,12 @@ def _place(
         return None
     if scale.declared or scale.name in declared.specs:
         return scale.find(declared, len(each.data))
-    usual = {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
-    found, places = scale.declare(usual, each.family.on_scale(each.data))
-    for name in found.keys() & {**declared.specs, **added}:
+    name = scale.name or {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
+    if name in declared.specs or name in added:
         raise ConfigurationError(
             f"the scale of errors would be the parameter {name!r}, which is declared already; "
             f"say {name!r} in place of 'estimate' to use it, or give another name by "
             "surrokit.estimated(name=...)"
         )
-    added |= found
-    return places
+    added[name] = scale.declare(each.family.on_scale(each.data))
+    return name, np.zeros(len(each.data), np.int64) if scale.groups is None else scale.groups

@@ -55,7 +55,7 @@ def test_the_solution_for_a_constant_coefficient():
 def test_the_problem_of_the_paper():
     potential = sk.make("potential", "elliptic-pde")
     assert (potential.dim, len(potential.energy.data), potential.flow.mesh.cells) == (20, 121, 30)
-    assert_allclose(potential.energy.blocks[0].factors, 0.1)
+    assert_allclose(potential.energy.blocks[0].scale, 0.1)
     assert_allclose(potential.prior_sd, 0.5)
     # so that a change of the data is seen, on whatever machine
     constant = 121 * np.log(0.1) + 20 * np.log(0.5) + 0.5 * 141 * np.log(2.0 * np.pi)
