@@ -23,7 +23,6 @@ ABILITIES: Mapping[str, str] = {
     can.FORWARD: "outputs of the forward map",
     can.JACOBIAN: "Jacobian of the outputs",
     can.VJP: "adjoint of the outputs",
-    can.FORWARD_HESSIAN: "second derivatives of the outputs",
     can.ROWS: "terms of rows of data",
     can.VARIANCE: "predictive variance",
     can.INITIAL: "starting positions",

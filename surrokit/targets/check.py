@@ -74,7 +74,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
         If the target has no gradient.
     """
     parameters = parameters_of(target)
-    user = parameters.position(position)
+    user = parameters.position(position)  # type: ignore[arg-type]
     if user.shape != (parameters.dim,):
         raise ShapeError(f"position must have shape ({parameters.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])

@@ -26,7 +26,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import is_number
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.potentials import CONSTANT_CURVATURES, CURVATURES
 from surrokit.predictive.families import read_name, suggest
 from surrokit.targets.gaussian import Prior, Priors, as_parts, frozen_numbers
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray, Pair
@@ -57,6 +57,11 @@ class ErrorFamily:
         """Whether errors have a scale; derivatives in it are zero otherwise."""
         return self.name != "poisson"
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the information of outputs is the same for all outputs."""
+        return self.name in ("gaussian", "student")
+
     def check_data(self, data: FloatArray) -> None:
         """Raise ConfigurationError where data cannot be such."""
         if self.name == "lognormal":
@@ -84,7 +89,7 @@ class ErrorFamily:
         -log p is ``inf`` and the derivatives are NaN where that is no density; all are NaN where
         outputs are.
         """
-        mu, first, _ = self._location(outputs)
+        mu, first = self._location(outputs)
         if self.name == "poisson":
             from scipy.special import gammaln, xlogy  # late: importing stays fast
 
@@ -104,23 +109,15 @@ class ErrorFamily:
             slope, by_scale = (np.where(outside, np.nan, each) for each in (slope, by_scale))
         return value, slope * first, by_scale
 
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[Pair, Three]:
-        """Return the Fisher information of outputs and of scales, and derivatives of both.
-
-        These are those of the former in outputs and in scales, and of the latter in scales.
-        """
-        mu, first, second = self._location(outputs)
-        nothing = np.zeros_like(outputs)
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
+        """Return the Fisher information of outputs, and of scales."""
+        mu, first = self._location(outputs)
         if self.name == "poisson":
-            known, bend = np.where(mu > 0.0, 1.0 / mu, np.nan), -1.0 / np.square(mu)
-            by_outputs = first * (bend * np.square(first) + 2.0 * known * second)
-            return (known * np.square(first), nothing), (by_outputs, nothing, nothing)
-        nu = self.degrees
+            known = np.where(mu > 0.0, 1.0 / mu, np.nan)
+            return known * np.square(first), np.zeros_like(outputs)
+        nu, precision = self.degrees, 1.0 / np.square(scale) + np.zeros_like(outputs)
         a, b = (1.0, 2.0) if nu is None else ((nu + 1.0) / (nu + 3.0), 2.0 * nu / (nu + 3.0))
-        square = np.square(first) + nothing
-        both = a * square / np.square(scale), b / np.square(scale) + nothing
-        by_outputs = 2.0 * a * first * second / np.square(scale) + nothing
-        return both, (by_outputs, -2.0 * both[0] / scale, -2.0 * both[1] / scale)
+        return a * np.square(first) * precision, b * precision
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
         """Return data for these outputs."""
@@ -132,15 +129,15 @@ class ErrorFamily:
         drawn = rng.normal(mu, scale)
         return np.exp(drawn) if self.name == "lognormal" else np.asarray(drawn)
 
-    def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any, Any]:
-        """Return mu and its two derivatives in outputs; NaN where there is none."""
+    def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any]:
+        """Return mu and its derivative in outputs; NaN where there is none."""
         if self.name == "lognormal":
             inside = np.where(outputs <= 0.0, np.nan, outputs)
-            return np.log(inside), 1.0 / inside, -1.0 / np.square(inside)
+            return np.log(inside), 1.0 / inside
         if self.link == "log":
             mean = np.exp(np.maximum(outputs, -700.0))  # whose logarithm is finite
-            return mean, mean, mean
-        return outputs, 1.0, 0.0
+            return mean, mean
+        return outputs, 1.0
 
     def _unit(self, r: FloatArray) -> Pair:
         """Return -log p of errors with scale 1, and its derivative."""
@@ -230,9 +227,12 @@ class ObservedEnergy:
 
     @property
     def capabilities(self) -> Capabilities:
-        """``curvatures`` and ``curvature-derivatives``, as far as the prior's metric has them."""
-        kinds = {can.METRIC: CURVATURES, can.METRIC_DERIVATIVE: CURVATURE_DERIVATIVES}
-        return frozenset(kinds[name] for name in self.prior.capabilities)
+        """``curvatures`` if the prior has a metric, and whether they are constant."""
+        if can.METRIC not in self.prior.capabilities:
+            return frozenset()
+        known = all(each.scale is not None and each.family.is_constant for each in self.blocks)
+        constant = known and can.METRIC_DERIVATIVE in self.prior.capabilities
+        return frozenset({CURVATURES, CONSTANT_CURVATURES} if constant else {CURVATURES})
 
     def check(self, n_outputs: int) -> None:
         """Raise ShapeError unless there is one output for each datum."""
@@ -272,30 +272,9 @@ class ObservedEnergy:
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own, scales in self._each(outputs, positions):
             with np.errstate(all="ignore"):
-                (by_outputs[:, where], found), _ = block.family.information(own, scales)
+                by_outputs[:, where], found = block.family.information(own, scales)
                 block.gather(found, of_scales)
         return by_outputs, plus_diagonal(self.prior.metric(positions), of_scales)
-
-    def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> Pair:
-        """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim)."""
-        by_outputs = np.empty_like(outputs)
-        by_positions = self.prior.metric_trace_gradient(positions, by_positions_weights)
-        own_weights = np.einsum("nii->ni", by_positions_weights)
-        for block, where, own, scales in self._each(outputs, positions):
-            weights = by_outputs_weights[:, where]
-            with np.errstate(all="ignore"):
-                _, found = block.family.information(own, scales)
-                by_outputs[:, where] = weights * found[0]
-                block.gather(weights * found[1], by_positions)
-                if block.columns is not None:
-                    block.gather(own_weights[:, block.columns] * found[2], by_positions)
-        return by_outputs, by_positions
 
     def _each(
         self, outputs: FloatArray, positions: FloatArray

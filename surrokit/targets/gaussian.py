@@ -24,7 +24,7 @@ class Prior(Protocol):
     """A prior for :func:`forward_potential`: a potential with gradient.
 
     A prior that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one
-    that names ``metric-derivative`` as well also has a method ``metric_trace_gradient``.
+    that names ``metric-derivative`` as well has the same metric everywhere.
     """
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
@@ -57,11 +57,6 @@ class _ConstantMetric:
         """Return the precision for every position, shape (n, dim, dim)."""
         n, dim = positions.shape
         return np.tile(np.diag(np.broadcast_to(self._precision, (dim,))), (n, 1, 1))
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
-        del matrices
-        return np.zeros_like(positions)
 
 
 def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
@@ -251,15 +246,6 @@ class Priors:
         for where, prior in self.parts:
             curved: Any = prior
             found[:, where, where] = curved.metric(positions[:, where])
-        return found
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, dim), for A in ``matrices (n, dim, dim)``."""
-        found = np.zeros_like(positions)
-        for where, prior in self.parts:
-            curved: Any = prior
-            own = matrices[:, where, where]
-            found[:, where] = curved.metric_trace_gradient(positions[:, where], own)
         return found
 
     def moved(self, by: int) -> tuple[tuple[slice, Prior], ...]:

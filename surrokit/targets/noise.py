@@ -87,13 +87,11 @@ class Estimated:
 
     def declare(self, data: FloatArray) -> Parameter:
         """Return a parameter for data (m,) in the units of the scale."""
-        if self.groups is None:
-            shape, parts = (), [data]
-        else:
-            shape = (int(self.groups.max()) + 1,)
-            parts = [data[self.groups == k] for k in range(*shape)]
+        shape: tuple[int, ...] = () if self.groups is None else (int(self.groups.max()) + 1,)
         prior = self.prior
         if prior is None:  # by the sd of each group's data, or else their size
+            groups = range(*shape) if self.groups is not None else ()
+            parts = [data[self.groups == k] for k in groups] or [data]
             sizes = [own.std() or np.sqrt(np.square(own).mean()) or 1.0 for own in parts]
             prior = HalfStudent(2.5 * np.array(sizes))
         return Parameter(shape, lower=0.0, prior=prior)
