@@ -93,7 +93,7 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
 
     They are empty where none has it.
     """
-    found = _from_the_outside(potential, "observed_data", Mapping)
+    found = find_within(potential, "observed_data", Mapping)
     return {} if found is None else found
 
 
@@ -102,7 +102,7 @@ def unnormalized_of(potential: Potential) -> tuple[str, ...]:
 
     It is an attribute of a potential, or of one inside; nothing is known where none has it.
     """
-    found = _from_the_outside(potential, "unnormalized", tuple)
+    found = find_within(potential, "unnormalized", tuple)
     return ("the density",) if found is None else found
 
 
@@ -111,12 +111,13 @@ def predictor_of(potential: Potential) -> Any:
 
     None there means that nothing is predicted.
     """
-    return _from_the_outside(potential, "predictor", object)
+    return find_within(potential, "predictor", object)
 
 
-def _from_the_outside(potential: Any, name: str, kind: type[Any]) -> Any:
+def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
+    """Return an attribute of a kind, of a potential or of one inside; None where there is none."""
     while potential is not None:
-        if hasattr(potential, name) and isinstance(found := getattr(potential, name), kind):
+        if isinstance(found := getattr(potential, name, None), kind):
             return found
         potential = getattr(potential, "inner", None)
     return None

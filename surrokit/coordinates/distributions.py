@@ -117,13 +117,11 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
         return np.asarray(np.log(left))
 
 
-def quantiles(
-    prior: Any, parts: tuple[float, ...], bounds: tuple[float, float], size: int
-) -> FloatArray | None:
+def quantiles(prior: Any, parts: tuple[float, ...], bounds: Any, size: int) -> FloatArray | None:
     """Return quantiles of what the bounds of its parameter leave of a prior, by probabilities.
 
     The shape is (len(parts), size). None where a prior of ``size`` numbers has no quantiles, or
-    bounds cut it off and it has no distribution function.
+    bounds cut it off and it has no distribution function. Both bounds are numbers, or (size,).
     """
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):
@@ -131,8 +129,9 @@ def quantiles(
     try:
         least, most = _support_of(prior)
         cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
-        first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
-        found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
+        with np.errstate(invalid="ignore"):  # a flat one has none
+            first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
+            found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
         return np.stack([np.broadcast_to(np.asarray(each, float), (size,)) for each in found])
     except Exception:  # a distribution is code of the user's
         return None

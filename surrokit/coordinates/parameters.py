@@ -16,7 +16,6 @@ from surrokit.coordinates.constraints import (
     Circular,
     Constraint,
     Correlation,
-    Covariance,
     Ordered,
     Simplex,
     UnitVector,
@@ -373,11 +372,6 @@ def circular(shape: Shape = ()) -> Parameter:
 def correlation(size: int) -> Parameter:
     """Declare a correlation matrix of ``size`` rows."""
     return _tied(Correlation(_at_least(2, size, "a correlation matrix")))
-
-
-def covariance(size: int) -> Parameter:
-    """Declare a covariance matrix of ``size`` rows."""
-    return _tied(Covariance(_at_least(1, size, "a covariance matrix")))
 
 
 def _tied(constraint: Constraint) -> Parameter:
