@@ -39,14 +39,6 @@ target = sk.forward_potential(
     parameters=PARAMETERS,
 )
 print(target.parameters.labels)
-# [declared]
-target = sk.forward_potential(
-    forward,
-    jacobian,
-    data=data,
-    noise_sd="sigma",
-    parameters={**PARAMETERS, "sigma": sk.positive(prior=scipy.stats.lognorm(1.0, scale=0.05))},
-)
 # [student]
 wild = [*data[:4], 1.6, *data[5:]]
 target = sk.forward_potential(

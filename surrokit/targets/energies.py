@@ -186,7 +186,7 @@ class Block:
 
     data: FloatArray
     family: ErrorFamily
-    scale: FloatArray | None
+    scale: FloatArray | None = None
     columns: IntArray | None = None
 
     def scales(self, positions: FloatArray) -> FloatArray:

@@ -86,11 +86,11 @@ def forward_potential(
         another.
     noise_sd : float, array_like of shape (m,), str or Estimated, optional
         Standard deviation of normal errors. ``"estimate"`` makes it one more parameter,
-        ``noise_sd``; another text is the name of a positive parameter; :func:`estimated` declares
-        one for each group of data. The map does not take parameters of errors.
+        ``noise_sd``; :func:`estimated` declares one for each group of data. The map does not take
+        parameters of errors.
     prior
-        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. A prior
-        that also has a metric is a :class:`CurvedPrior`.
+        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. See
+        :class:`surrokit.targets.gaussian.Prior`.
     energy
         Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
         positions.

@@ -23,23 +23,13 @@ _FLAT = "a flat prior"  # which has no normalising constant
 class Prior(Protocol):
     """A prior for :func:`forward_potential`: a potential with gradient.
 
-    A prior that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one
-    that names ``metric-derivative`` as well has the same metric everywhere.
+    A prior may name ``metric`` in an attribute ``capabilities``, a frozenset. It then has a method
+    ``metric(positions)`` that returns a curvature of -log prior without negative eigenvalues, shape
+    (n, dim, dim). One that names ``metric-derivative`` as well has the same metric everywhere.
     """
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-
-
-class CurvedPrior(Prior, Protocol):
-    """A prior with capability ``metric``."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Names of what it can do beyond its gradient."""
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
 
 
 class _ConstantMetric:

@@ -45,8 +45,7 @@ def estimated(
         Student's t with 3 degrees of freedom, whose scale is 2.5 standard deviations of the
         group's data.
     name
-        Of the parameter. A positive parameter of this name that is declared already serves, and its
-        prior stands beside it.
+        Of the parameter.
 
     Raises
     ------
@@ -69,66 +68,24 @@ def estimated(
     return Estimated(groups=array.astype(np.int64), prior=prior, name=name)
 
 
-Places: TypeAlias = tuple[str, IntArray]
-"""A parameter, and the index in it of each datum's scale."""
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
-    """Scales that are not known; see :func:`estimated`.
-
-    ``declared`` says whether the parameter must be there already.
-    """
+    """Scales that are not known; see :func:`estimated`."""
 
     groups: IntArray | None = None
     prior: Any = None
     name: str | None = None
-    declared: bool = False
 
-    def declare(self, data: FloatArray) -> Parameter:
-        """Return a parameter for data (m,) in the units of the scale."""
+    def declare(self, data: FloatArray) -> tuple[Parameter, IntArray]:
+        """Return a parameter for data (m,) in the units of the scale, and their places, (m,)."""
         shape: tuple[int, ...] = () if self.groups is None else (int(self.groups.max()) + 1,)
+        groups = np.zeros(len(data), dtype=np.int64) if self.groups is None else self.groups
         prior = self.prior
         if prior is None:  # by the sd of each group's data, or else their size
-            groups = range(*shape) if self.groups is not None else ()
-            parts = [data[self.groups == k] for k in groups] or [data]
+            parts = [data[groups == k] for k in range(int(groups.max()) + 1)]
             sizes = [own.std() or np.sqrt(np.square(own).mean()) or 1.0 for own in parts]
             prior = HalfStudent(2.5 * np.array(sizes))
-        return Parameter(shape, lower=0.0, prior=prior)
-
-    def find(self, declared: Parameters, n_data: int) -> Places:
-        """Return places in a parameter that is declared already.
-
-        ConfigurationError or ShapeError is raised where it is none, or does not suit.
-        """
-        name = str(self.name)
-        spec = declared.specs.get(name)
-        if spec is None:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but the parameters are "
-                f"{', '.join(declared.specs)}; declare it, or say 'estimate'"
-            )
-        if spec.constraint is not None or not spec.bounds[0] >= 0.0:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but it may be negative, or its numbers"
-                f" are tied together; declare it by {name!r}: surrokit.positive(...)"
-            )
-        if self.prior is not None:
-            raise ConfigurationError(
-                f"the scale {name!r} is a declared parameter, and a prior is given for it by "
-                "surrokit.estimated too; give that beside the parameter"
-            )
-        if spec.shape == () and self.groups is None:
-            return name, np.zeros(n_data, dtype=np.int64)
-        order = np.arange(n_data) if self.groups is None else self.groups
-        needed = int(order.max()) + 1
-        if spec.shape != (needed,):
-            whose = "data, or be one number" if self.groups is None else "groups"
-            raise ShapeError(
-                f"the scale {name!r} must have shape ({needed},), one number for each of the "
-                f"{whose}, got {spec.shape}"
-            )
-        return name, order
+        return Parameter(shape, lower=0.0, prior=prior), groups
 
 
 @attrs.frozen(eq=False)
@@ -156,7 +113,7 @@ class HalfStudent:
 
 
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
-"""A known scale, ``"estimate"``, a parameter's name, or :func:`estimated`."""
+"""A known scale, ``"estimate"``, or :func:`estimated`."""
 
 
 def observed(
@@ -174,8 +131,8 @@ def observed(
     data : array_like of shape (m,)
         What was observed, one number for each output.
     scale : float or array_like of shape (m,), or str, or Estimated
-        Of the errors. ``"estimate"`` makes it a parameter; another text is the name of a positive
-        parameter that is declared; :func:`estimated` has more to set. None without a scale.
+        Of the errors. ``"estimate"`` makes it a parameter; :func:`estimated` has more to set. None
+        without a scale.
     family
         ``"gaussian"``: the scale is the standard deviation; ``"student"``: it is that of Student's
         t; ``"lognormal"``: data and outputs are positive, and it is the standard deviation of
@@ -225,8 +182,8 @@ def _observed(data: npt.ArrayLike, scale: Any, family: ErrorFamily, name: str) -
             if scale is None
             else f"scale is given, but the family {family.name!r} has none; leave it out"
         )
-    if isinstance(scale, str):
-        scale = estimated() if scale == "estimate" else Estimated(name=scale, declared=True)
+    if isinstance(scale, str) and scale == "estimate":
+        scale = Estimated()
     if isinstance(scale, Estimated):
         if scale.groups is not None and scale.groups.shape != array.shape:
             raise ShapeError(
@@ -254,7 +211,7 @@ class ForwardModel:
     """Parameters and energy of a forward target.
 
     The map takes the parameters ``of_map``, whose places in a position are ``columns
-    (of_map.dim,)``, None where it takes all.
+    (of_map.dim,)``, None where it takes all. Scales of errors come after them.
     """
 
     parameters: Parameters
@@ -284,28 +241,30 @@ class ForwardModel:
                 f"data is {given[0]}, noise_sd is {given[1]}"
             )
         added: dict[str, Parameter] = {}
-        places = [_place(name, each, declared, added) for name, each in sets.items()]
-        whole = Parameters.declare({**declared.specs, **added})
-        used = {found[0] for found in places if found is not None}
-        of_map = {k: spec for k, spec in declared.specs.items() if k not in used}
-        if not of_map:
-            raise ConfigurationError(
-                f"the parameters {', '.join(declared.specs)} are all scales of errors, so "
-                "that none is left for the forward map; declare its parameters too"
-            )
-        slices, blocks = whole.slices(), []
-        for each, found in zip(sets.values(), places, strict=True):
-            scale = None if isinstance(each.scale, Estimated) else each.scale
-            at = None if found is None else slices[found[0]].start + found[1]
-            blocks.append(Block(data=each.data, family=each.family, scale=scale, columns=at))
+        blocks, dim = [], declared.dim
+        for set_name, each in sets.items():
+            scale = each.scale
+            if isinstance(scale, Estimated):
+                usual = {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
+                name = scale.name or usual
+                if name in declared.specs or name in added:
+                    raise ConfigurationError(
+                        f"the scale of errors would be the parameter {name!r}, which is declared "
+                        "already; give another name by surrokit.estimated(name=...)"
+                    )
+                added[name], places = scale.declare(each.family.on_scale(each.data))
+                block = Block(data=each.data, family=each.family, columns=dim + places)
+                dim += added[name].size
+            else:
+                block = Block(data=each.data, family=each.family, scale=scale)
+            blocks.append(block)
         if added:
             of_scales = Priors.of(Parameters(added)).moved(declared.dim)
             priors = Priors((*priors.parts, *of_scales), priors.lacking)
-        columns = [np.arange(whole.dim)[slices[name]] for name in of_map]
         return cls(
-            parameters=whole,
-            of_map=Parameters(of_map),
-            columns=np.concatenate(columns) if used else None,
+            parameters=Parameters.declare({**declared.specs, **added}),
+            of_map=declared,
+            columns=np.arange(declared.dim) if added else None,
             energy=ObservedEnergy(blocks=tuple(blocks), prior=priors),
         )
 
@@ -322,12 +281,6 @@ class ForwardModel:
             if name not in self.of_map.specs and ends is not None:
                 added[name] = ends[0].reshape(spec.shape), ends[1].reshape(spec.shape)
         return {**added, **ranges}
-
-
-def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]:
-    """Return the names that a user gives scales of errors, which may be declared parameters."""
-    given = [each.scale for each in (_read_sets(data, noise_sd) or {}).values()]
-    return frozenset(each.name for each in given if isinstance(each, Estimated) and each.name)
 
 
 def _read_energy(energy: Energy, *others: object) -> Energy:
@@ -382,23 +335,3 @@ def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observ
                 f"{name!r}: {each!r}"
             )
     return data
-
-
-def _place(
-    set_name: str, each: Observed, declared: Parameters, added: dict[str, Parameter]
-) -> Places | None:
-    """Return the places of a set's scales, and add those that are new; None if they are known."""
-    scale = each.scale
-    if not isinstance(scale, Estimated):
-        return None
-    if scale.declared or scale.name in declared.specs:
-        return scale.find(declared, len(each.data))
-    name = scale.name or {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
-    if name in declared.specs or name in added:
-        raise ConfigurationError(
-            f"the scale of errors would be the parameter {name!r}, which is declared already; "
-            f"say {name!r} in place of 'estimate' to use it, or give another name by "
-            "surrokit.estimated(name=...)"
-        )
-    added[name] = scale.declare(each.family.on_scale(each.data))
-    return name, np.zeros(len(each.data), np.int64) if scale.groups is None else scale.groups

@@ -124,11 +124,6 @@ def test_a_failure_has_a_kind(failure, kind):
 
 
 def test_broken_gradients_are_kinds_too():
-    target = sk.potential(value, lambda q: np.where(q > 0, np.nan, q), dim=2)
-    recording = recorded(target)
-    recording.value_and_gradient(Q)
-    assert kinds(recording) == {"broken gradient": (2, 0)}
-    assert recording.broken_gradients.count == 2
     target = sk.potential(
         value, lambda q: raising(OSError("no licence"))(q) if q[0] > 0 else q, dim=2
     )
@@ -507,19 +502,6 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
         start = "chain 1 never moved in 100 iterations, in 100% of which the"
         assert finding.message.startswith(start)
         assert "begin it elsewhere with initial=..., or mend the model there" in finding.message
-
-
-def test_starts_avoid_where_the_target_fails():
-    def fragile(q):
-        if q[0] > 0.0:  # of starts in (-2, 2)
-            raise ValueError("no solution")
-        return value(q + 0.5)
-
-    target = sk.potential(fragile, lambda q: q + 0.5, dim=2)
-    run = quietly(target, surrogate="quadratic", sampler=None)
-    assert (run.draws[..., 0] <= 0.0).all()
-    assert not run.verdict.named("failing_chain")
-    assert (run.acceptance > 0.1).all()
 
 
 # --- what is warned of, and when ---

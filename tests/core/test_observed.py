@@ -212,47 +212,6 @@ def test_scales_are_of_groups(q):
     assert_allclose(information, 4.0, rtol=1e-6)
 
 
-def by_name(height, rate):
-    return forward([height, rate])
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_scale_may_be_a_parameter_that_is_declared(place, q, differences):
-    names = ["height", "rate"]
-    names.insert(place, "sigma")
-    declared = {name: sk.positive() for name in names}
-    found = sk.forward_potential(
-        by_name, jacobian, data=DATA, noise_sd="sigma", parameters=declared
-    )
-    z = np.log(np.insert(q, place, 0.3, axis=1))
-    plain = {"parameters": {"height": (0, None), "rate": (0, None)}}
-    known = sk.forward_potential(forward, jacobian, data=DATA, noise_sd=0.3, **plain)
-    up_to_a_constant(found.value(z), known.value(np.log(q)))
-    others = np.delete(np.arange(3), place)
-    assert_allclose(
-        found.value_and_gradient(z)[1][:, others], known.value_and_gradient(np.log(q))[1]
-    )
-    assert_allclose(found.metric(z)[:, others][:, :, others], known.metric(np.log(q)))
-    assert_allclose(
-        found.metric(z)[:, place, place], 2.0 * len(DATA), rtol=1e-6
-    )  # of the logarithm
-    by_differences = differences(found.value, z)
-    assert_allclose(found.value_and_gradient(z)[1], by_differences, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("shape", "groups"), [(4, None), (2, [0, 1, 1, 0])])
-def test_a_declared_scale_may_be_a_vector(shape, groups, q):
-    declared = {"q": sk.real(2), "sigma": sk.positive(shape)}
-    scale = "sigma" if groups is None else sk.estimated(groups, name="sigma")
-    found = sk.forward_potential(
-        lambda x: forward(x), data=DATA, noise_sd=scale, parameters=declared
-    )
-    sds = np.array([0.1, 0.2, 0.3, 0.4])[:shape]
-    z = np.column_stack([q, np.tile(np.log(sds), (5, 1))])
-    each = sds if groups is None else sds[groups]
-    up_to_a_constant(found.value(z), target(noise_sd=each).value(q))
-
-
 def test_priors_beside_parameters_go_with_an_unknown_scale(q, differences):
     declared = {"height": sk.real(prior=scipy.stats.norm(1, 2)), "rate": sk.real()}
     found = sk.forward_potential(
@@ -417,25 +376,12 @@ def test_scales_that_make_no_sense_are_refused(given, said):
         sk.estimated(**given)
 
 
-NAMED = {"height": (0, None), "rate": (0, None), "sigma": None, "tau": sk.positive(3)}
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"noise_sd": "sd"}, "'sd' is given for the scale of errors, but the parameters are heig"),
-        ({"noise_sd": "sigma"}, "'sigma' is given for the scale of errors, but it may be negative"),
         (
-            {"noise_sd": sk.estimated(name="height", prior=FLAT)},
-            "'height' is a declared parameter, and a prior is given for it by",
-        ),
-        (
-            {"noise_sd": "estimate", "parameters": {**NAMED, "noise_sd": (0, None)}},
+            {"noise_sd": "estimate", "parameters": {"a": None, "noise_sd": (0, None)}},
             "would be the parameter 'noise_sd', which is declared already",
-        ),
-        (
-            {"noise_sd": "sigma", "parameters": {"sigma": sk.positive()}},
-            "are all scales of errors, so that none is left",
         ),
         ({"data": sk.observed(DATA, 1.0), "noise_sd": 1.0}, "noise_sd is given beside"),
         ({"data": {}}, "must hold at least one set, got none"),
@@ -453,17 +399,7 @@ NAMED = {"height": (0, None), "rate": (0, None), "sigma": None, "tau": sk.positi
 )
 def test_what_does_not_go_with_the_parameters_is_refused(given, said):
     with pytest.raises(ConfigurationError, match=said):
-        sk.forward_potential(forward, **{"data": DATA, "parameters": NAMED, **given})
-
-
-def test_a_declared_scale_has_a_number_for_each_datum_or_group():
-    with pytest.raises(
-        ShapeError, match=r"'tau' must have shape \(4,\), .* data, or be one number"
-    ):
-        sk.forward_potential(forward, data=DATA, noise_sd="tau", parameters=NAMED)
-    scale = sk.estimated([0, 1, 0, 1], name="tau")
-    with pytest.raises(ShapeError, match=r"'tau' must have shape \(2,\), .* groups, got \(3,\)"):
-        sk.forward_potential(forward, data=DATA, noise_sd=scale, parameters=NAMED)
+        sk.forward_potential(forward, **{"data": DATA, "parameters": {"a": None}, **given})
 
 
 def test_derivatives_in_a_scale_are_refused_as_they_are_none_of_the_maps(q):
