@@ -94,7 +94,7 @@ def _where(spec: Parameter) -> str:
         where = "positive" if lower == 0 else f"above {lower:g}"
     else:
         where = "anywhere" if upper is None else f"below {upper:g}"
-    return f"{where} ({spec.unit})" if spec.unit else where
+    return where
 
 
 def _prior(prior: Any) -> str:
