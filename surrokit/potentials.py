@@ -117,7 +117,7 @@ def predictor_of(potential: Potential) -> Any:
 def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
     """Return an attribute of a kind, of a potential or of one inside; None where there is none."""
     while potential is not None:
-        if isinstance(found := getattr(potential, name, None), kind):
+        if hasattr(potential, name) and isinstance(found := getattr(potential, name), kind):
             return found
         potential = getattr(potential, "inner", None)
     return None
