@@ -218,23 +218,6 @@ def test_a_batch_of_wrong_shape_is_evaluated_row_by_row_later():
     assert kinds(recording) == {"wrong shape": (1, 0)}
 
 
-@pytest.mark.parametrize(("method", "alone"), [("value", True), ("value_and_gradient", False)])
-def test_a_map_may_not_change_the_number_of_its_outputs(method, alone):
-    def forward(q):
-        return np.append(q, 1.0) if q[0] > 0 else 2 * q
-
-    def jacobian(q):
-        return np.ones((3, 2)) if q[0] > 0 else 2 * np.eye(2)
-
-    target = sk.forward_potential(forward, jacobian, data=[0.0, 0.0], noise_sd=1.0, dim=2)
-    recording = recorded(target)
-    getattr(recording, method)(Q[LEFT])
-    result = getattr(recording, method)(Q[~LEFT] if alone else Q)
-    values = result if method == "value" else result[0]
-    assert_array_equal(np.isinf(values), [True] if alone else ~LEFT)
-    assert kinds(recording) == {"wrong shape": (1, 0)}
-
-
 # --- retries ---
 
 
@@ -506,27 +489,13 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
 
 # --- what is warned of, and when ---
 
-X = 2.0 * np.random.default_rng(0).standard_normal((2000, 3))
-Y = np.random.default_rng(1).random(2000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0, 0.5]))
-
-
-def probability(q):
-    z = X @ q
-    return np.exp(z) / (1.0 + np.exp(z))
-
-
-def naive(q):
-    """A logistic regression as it is often written: NaN where a predictor is beyond 37."""
-    p = probability(q)
-    return -np.sum(Y * np.log(p) + (1 - Y) * np.log(1 - p)) + 0.5 * q @ q
-
 
 def test_a_sound_model_that_overflows_far_out_is_no_alarm():
-    target = sk.potential(naive, lambda q: X.T @ (probability(q) - Y) + q, dim=3)
+    target = sk.potential(lambda q: nan(q) if abs(q[0]) > 20 else value(q), lambda q: q, dim=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
-        run = sk.sample(target, sampler="hmc", **{**SIZES, "seed": 3})
+        run = sk.sample(target, sampler="hmc", initial=[19.9, 0.0], **SIZES)
     assert run.failures > 0  # they are counted all the same
 
 

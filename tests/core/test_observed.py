@@ -129,6 +129,7 @@ SECOND = {"jacobian": decay_jacobian, "hessian": decay_hessian}
     [
         *((data, SECOND) for data in FAMILIES),
         (sk.observed(DATA, 0.4, family="student"), SECOND),
+        (sk.observed(DATA, 0.4, family="lognormal"), SECOND),
         (FAMILIES[1], {"jacobian": decay_jacobian}),
         (FAMILIES[3], {"vjp": decay_vjp}),
         (FAMILIES[4], {"vjp": decay_vjp}),
@@ -294,13 +295,14 @@ def slopes_of_rates(q):
 SETS = {
     "heights": sk.observed(DATA, "estimate"),
     "visits": sk.observed([1.0, 4.0, 2.0], family="poisson"),
+    "depths": sk.observed(DATA, sk.estimated([0, 1, 1, 0], prior=FLAT)),
 }
 
 
 def joined():
     return sk.forward_potential(
-        lambda x: np.concatenate([forward(x), rates(x)]),
-        lambda x: np.concatenate([jacobian(x), slopes_of_rates(x)]),
+        lambda x: np.concatenate([forward(x), rates(x), forward(x)]),
+        lambda x: np.concatenate([jacobian(x), slopes_of_rates(x), jacobian(x)]),
         data=SETS,
         prior=PRIOR,
         dim=2,
@@ -309,12 +311,14 @@ def joined():
 
 def test_several_data_sets_have_their_own_errors(q):
     found = joined()
-    assert found.parameters.labels[2:] == ["scale_heights"]
-    z = np.column_stack([q, np.full(5, np.log(0.3))])
-    alone = target(noise_sd=0.3, prior=PRIOR).value(q)
-    counts = [-scipy.stats.poisson(rates(x)).logpmf(SETS["visits"].data).sum() for x in q]
-    up_to_a_constant(found.value(z), alone + counts)
-    assert found.forward(z).shape == (5, 7)
+    assert found.parameters.labels[2:] == ["scale_heights", "scale_depths[0]", "scale_depths[1]"]
+    sds = on_line(np.array([0.2, 0.6]))
+    z = np.column_stack([q, np.full(5, np.log(0.3)), np.tile(sds, (5, 1))])
+    expected = target(noise_sd=0.3, prior=PRIOR).value(q)
+    expected += [-scipy.stats.poisson(rates(x)).logpmf(SETS["visits"].data).sum() for x in q]
+    expected += target(noise_sd=[0.2, 0.6, 0.6, 0.2]).value(q)
+    up_to_a_constant(found.value(z), expected)
+    assert found.forward(z).shape == (5, 11)
     assert_conforms(joined)
 
 
