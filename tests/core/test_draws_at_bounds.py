@@ -116,9 +116,9 @@ def test_no_chain_begins_on_a_plateau_and_what_is_learnt_leaves_penalties_out():
 
 
 def test_a_penalty_is_high_and_the_same_at_three_positions():
-    positions = np.array([[0.0], [1.0], [2.0], [2.0], [2.0], [3.0], [4.0], [5.0]])
-    densities = np.array([1e9, 1e9, 1e7, 1e7, 1e7, 1e9, np.inf, 5.0])
-    expected = [True, True, False, False, False, True, False, False]
+    positions = np.array([[0.0], [1.0], [2.0], [2.0], [2.0], [3.0], [4.0], [5.0], [6.0]])
+    densities = np.array([1e9, 1e9, 1e7, 1e7, 1e7, 1e9, 1e8, 1e8, np.inf])
+    expected = [True, True, False, False, False, True, False, False, False]
     np.testing.assert_array_equal(are_penalties(positions, densities), expected)
     assert not are_penalties(positions, densities * 1e-4).any()
 
