@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import attrs
 import numpy as np
 
-from surrokit.arguments import numbers, unmasked
+from surrokit.arguments import unmasked
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
@@ -235,26 +235,20 @@ class ModelMap(CoordinateMap):
         raised for others, TargetError for positions outside the support.
         """
         names = ", ".join(self.own.specs)
-        if not isinstance(initial, Mapping) or set(initial) != set(self.own.specs):
-            given = f"a {type(initial).__name__}"
-            if isinstance(initial, Mapping):
-                given = ", ".join(map(str, initial)) or "none"
+        if not isinstance(initial, Mapping):
             raise ShapeError(
-                f"initial values of this model must be given by name, for {names} and for nothing "
-                f"that follows from them, got {given}"
+                f"initial values of this model must be given by name, for {names}, got a "
+                f"{type(initial).__name__}"
             )
-        arrays = {}
-        for name in self.own.specs:
-            array = numbers(f"the initial value of {name!r}", initial[name])
-            shape = self.reported.specs[name].shape
-            if array.shape not in (shape, (n, *shape)):
-                raise ShapeError(
-                    f"the initial value of {name!r} must have shape {shape} for all chains or "
-                    f"{(n, *shape)} for each, got {array.shape}"
-                )
-            arrays[name] = np.broadcast_to(array, (n, *shape))
+        sampled = Parameters({name: self.reported.specs[name] for name in self.own.specs})
+        values = sampled.position(initial)
+        if values.shape not in ((sampled.dim,), (n, sampled.dim)):
+            raise ShapeError(
+                f"initial values must be given for all chains or for each of {n}, got "
+                f"{values.shape[:-1]}"
+            )
         try:
-            z = self.unconstrain(arrays)
+            z = self.unconstrain(sampled.split(np.broadcast_to(values, (n, sampled.dim))))
         except Exception as error:
             raise TargetError(
                 f"the model cannot take the initial values of {names}: "
