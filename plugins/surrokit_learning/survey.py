@@ -17,7 +17,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
-from surrokit.potentials import InitialPotential, Potential
+from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.training import near_least
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
@@ -257,7 +257,7 @@ class Survey:
         if self.box is None:
             self.box = self.best - 2.0, self.best + 2.0
             if INITIAL in self.exact.capabilities:
-                draws = cast(InitialPotential, self.exact).initial(rng, 500)
+                draws = cast(FullPotential, self.exact).initial(rng, 500)
                 # uniform points then have the standard deviations of the draws
                 centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
                 if (half > 0).all():

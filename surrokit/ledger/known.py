@@ -35,7 +35,7 @@ from surrokit.types import FloatArray, IntArray
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One file or several."""
 
-_OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_second_order")
+_OF_MAPS = ("forward", "forward_and_jacobian", "forward_to_second_order")
 """What does not depend on data, noise and priors."""
 
 

@@ -66,7 +66,7 @@ class Plots:
         elif n > most:
             note = "; ".join(filter(None, (note, f"the first {most} of {n} numbers")))
         ends = run.highest_density(interval)
-        draws = [partial(_marginal, run.titles[i], sample, i, ends[i]) for i in columns]
+        draws = [partial(_marginal, run.labels[i], sample, i, ends[i]) for i in columns]
         return figure_of(in_rows(draws, min(4, len(draws))), (2.6, 1.7), note)
 
     def pairs(self, parameters: Iterable[str] | None = None) -> Any:
@@ -88,7 +88,7 @@ class Plots:
         at = {}
         for j, second in enumerate(columns):
             for i, first in enumerate(columns[:j]):
-                names, both = (run.titles[first], run.titles[second]), [first, second]
+                names, both = (run.labels[first], run.labels[second]), [first, second]
                 dots = rows[:, both], diverged[:, both]
                 at[j - 1, i] = partial(_pair, names, *dots, strength[first, second])
         return figure_of(at, (2.6, 2.3), sample.note)
@@ -103,7 +103,7 @@ class Plots:
         chains, rhat = Sample.of(run).chains, np.nan_to_num(run.rhat(), nan=np.inf)
         worst = np.sort(np.argsort(-rhat, kind="stable")[:12])
         columns = worst.tolist() if parameters is None else run.parameters.find(parameters)
-        draws = [partial(_ranks, run.titles[i], chains[:, :, i]) for i in columns]
+        draws = [partial(_ranks, run.labels[i], chains[:, :, i]) for i in columns]
         before = None if run.answer is None else "chains on the surrogate, before weights"
         return figure_of(in_rows(draws, min(4, len(draws))), (2.6, 1.6), before)
 

@@ -68,8 +68,8 @@ class Comparison:
 
     def label(self, column: int) -> str:
         """Return the name of a number of the sampling coordinates."""
-        same = len(self.run.titles) == self.positions.shape[1]
-        labels = self.run.titles if same else self.run.parameters.labels_on_line
+        same = len(self.run.labels) == self.positions.shape[1]
+        labels = self.run.labels if same else self.run.parameters.labels_on_line
         return str(labels[column])
 
 

@@ -62,7 +62,7 @@ def _figure(value: float, digits: int) -> str:
 
 def rows_of(summary: Any, columns: Iterable[str]) -> list[Row]:
     """Return the rows of a summary, each with some of its figures as text."""
-    named = zip(summary.titles, (row for _, row in summary.rows()), strict=True)
+    named = zip(summary.labels, (row for _, row in summary.rows()), strict=True)
     names = list(columns)
     return [(title, [format_figure(name, row[name]) for name in names]) for title, row in named]
 

@@ -23,7 +23,6 @@ ABILITIES: Mapping[str, str] = {
     can.FORWARD: "outputs of the forward map",
     can.JACOBIAN: "Jacobian of the outputs",
     can.VJP: "adjoint of the outputs",
-    can.FORWARD_HESSIAN: "second derivatives of the outputs",
     can.ROWS: "terms of rows of data",
     can.VARIANCE: "predictive variance",
     can.INITIAL: "starting positions",
@@ -95,7 +94,7 @@ def _where(spec: Parameter) -> str:
         where = "positive" if lower == 0 else f"above {lower:g}"
     else:
         where = "anywhere" if upper is None else f"below {upper:g}"
-    return f"{where} ({spec.unit})" if spec.unit else where
+    return where
 
 
 def _prior(prior: Any) -> str:
