@@ -1,7 +1,7 @@
 """A pytest fixture for plugin authors.
 
 Opt in by ``pytest_plugins = ["surrokit.testing.fixtures"]`` in the top ``conftest.py``. This also
-registers the marks ``statistical`` and ``long`` that parametrised checks carry.
+registers the mark ``statistical`` that parametrised checks carry.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks of the checks."""
+    """Register the mark of the checks."""
     statistical = "seeded checks of a distribution, with a stated false-alarm rate"
     config.addinivalue_line("markers", f"statistical: {statistical}")
-    config.addinivalue_line("markers", "long: checks that take longer than seconds")
 
 
 class HookCall(NamedTuple):

@@ -76,6 +76,13 @@ class StayingCountsAsAccepted(_BrokenCorrection):
         return after, attrs.evolve(info, **{self.method: said})
 
 
+class Mistold(_BrokenCorrection):
+    """A correction that is told proposals which say something else in some fields."""
+
+    def decide(self, decider, state, proposal, rng):
+        return decider.decide(state, attrs.evolve(proposal, **self.says(proposal)), rng)
+
+
 class FirstFactorLeftOut(_BrokenCorrection):
     """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
 
@@ -168,6 +175,14 @@ class _Refitted(Wrapped):
         return tuple(1.2 * each for each in found) if isinstance(found, tuple) else 1.2 * found
 
 
+class OneLengthForAll(Passing):
+    """Every path has as many steps as the longest."""
+
+    def advance(self, hamiltonian, phase, step_size, n_steps):
+        longest = np.full_like(n_steps, n_steps.max())
+        return self.inner.advance(hamiltonian, phase, step_size, longest)
+
+
 class VolumeChanged(Passing):
     """Reversible to the last digit, but not volume-preserving.
 
@@ -207,7 +222,7 @@ class ForeignSlope(Passing):
         return self.inner.advance(self._torn(hamiltonian), *start)
 
     def _torn(self, hamiltonian):
-        return Hamiltonian(potential=hamiltonian.potential, metric=_Torn(hamiltonian.metric))
+        return Hamiltonian(potential=hamiltonian.potential, metric=Torn(hamiltonian.metric))
 
 
 class _Metric(Passing):
@@ -218,7 +233,7 @@ class _Metric(Passing):
         return self.inner.log_determinant_gradient(*given)
 
 
-class _Torn(_Metric):
+class Torn(_Metric):
     """The derivative is that of another place."""
 
     def log_determinant_gradient(self, potential, positions, cache):
@@ -278,21 +293,6 @@ class _LiveLearner(_BrokenLearner):
 class _Live(Passing):
     def __getattr__(self, name):
         return getattr(super().__getattr__("fit")(), name)
-
-
-class CallsExactTarget(_BrokenSurrogate):
-    """Its learners ask the exact target for a gradient wherever it was not known."""
-
-    def broken(self, learner):
-        return _CallingLearner(learner, target=self.target)
-
-
-class _CallingLearner(_BrokenLearner):
-    def observe(self, evaluations):
-        if len(evaluations):
-            _, gradients = self.target.value_and_gradient(evaluations.positions)
-            evaluations = attrs.evolve(evaluations, gradients=gradients)
-        self.inner.observe(evaluations)
 
 
 class OnlyFirstRows(_BrokenSurrogate):
@@ -416,6 +416,13 @@ class HidesUnits(_BrokenSampler):
 
     def spoilt(self, proposal):
         return proposal
+
+
+class Misproposed(_BrokenSampler):
+    """A sampler whose proposals say something else in some fields."""
+
+    def spoilt(self, proposal):
+        return attrs.evolve(proposal, **self.says(proposal))
 
 
 class SignTurned(_BrokenSampler):
