@@ -44,8 +44,6 @@ class Ledger:
     ----------
     path
         The file.
-    run
-        Number of the run, in the order in which runs were begun; None for the last one.
 
     Attributes
     ----------
@@ -59,12 +57,12 @@ class Ledger:
     Raises
     ------
     LedgerError
-        If there is no such file or run, it is no ledger, or it is damaged.
+        If there is no such file, it is no ledger of a run, or it is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], run: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self.store = Store.open(self.path, run=run)
+        self.store = Store.open(self.path)
         try:
             self.parameters, self.transform = read_parameters(self.store)
         except BaseException:
@@ -84,12 +82,6 @@ class Ledger:
     def __len__(self) -> int:
         """Return the number of positions evaluated."""
         return sum(len(event.positions) for event in self.events())
-
-    @property
-    def runs(self) -> list[int]:
-        """Numbers of all runs in the file."""
-        with reading(self.path):
-            return self.store.runs
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -196,12 +196,12 @@ def check_frozen(make: Factory) -> None:
         frozen_at = None
         made = _decisions(make(), moments, seed)
         for moment, decision in zip(moments, made, strict=True):
-            if frozen_at is None and decision.frozen:
-                frozen_at = moment.iteration
             right = frozen_at is None or (decision.frozen and not decision.deploy)
             found = f"deploy={decision.deploy} at iteration {moment.iteration}"
             advice = "freeze for good, or never say so"
             must.hold(right, f"frozen at iteration {frozen_at}, and {found}; {advice}")
+            if frozen_at is None and decision.frozen:
+                frozen_at = moment.iteration
 
 
 @check("schedule")
