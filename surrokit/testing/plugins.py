@@ -152,6 +152,6 @@ def check_choices(make: Factory, target: Potential) -> None:
         return choice
 
     must.hold(choose(asked).choice == choose(asked).choice, "two choices for one target differ")
-    explorer = default_catalogue().pick("explorer")
-    picked = choose(attrs.evolve(asked, explorer=explorer)).explorer
-    must.hold(picked == explorer, f"explorer={explorer!r} was given, and {picked!r} picked")
+    correction = default_catalogue().pick("correction")
+    picked = choose(attrs.evolve(asked, correction=correction)).correction
+    must.hold(picked == correction, f"correction={correction!r} was given, {picked!r} picked")

@@ -49,7 +49,7 @@ def test_contract_of_other_examples_that_decide_nothing(check):
 
 def test_every_kind_and_example_is_checked():
     assert {component.kind for component in COMPONENTS} == set(KINDS)
-    checked = {case.part for case in checks_for(*COMPONENTS)}
+    checked = [case for case in checks_for(*COMPONENTS) if case.check.name == "check_builds"]
     assert len(checked) == sum(len(component.examples) for component in COMPONENTS)
 
 
