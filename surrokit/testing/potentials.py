@@ -242,12 +242,6 @@ def check_gaussian(potential: Any, positions: FloatArray) -> None:
     must.close(values - values[0], expected - expected[0], what, rtol=1e-7, atol=atol)
 
 
-@placed(can.VARIANCE)
-def check_variance(potential: Any, positions: FloatArray) -> None:
-    """The variance is finite and not negative."""
-    must.between(potential.variance(positions), 0.0, np.inf, "variance")
-
-
 @placed(can.METRIC)
 def check_metric_matrix(potential: Any, positions: FloatArray) -> None:
     """The metric is symmetric without a negative eigenvalue, and gives products and derivatives."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, HESSIAN
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Hamiltonian, Status
 from surrokit.kernel.hamiltonian import metropolis
 from surrokit.potentials import move_bounds
@@ -81,6 +83,14 @@ class Mistold(_BrokenCorrection):
 
     def decide(self, decider, state, proposal, rng):
         return decider.decide(state, attrs.evolve(proposal, **self.says(proposal)), rng)
+
+
+class OldCacheKept(_BrokenCorrection):
+    """A chain that moves keeps what the sampler knew where it was."""
+
+    def decide(self, decider, state, proposal, rng):
+        after, info = decider.decide(state, proposal, rng)
+        return attrs.evolve(after, cache=state.cache), info
 
 
 class FirstFactorLeftOut(_BrokenCorrection):
@@ -307,6 +317,29 @@ class _HalfLearner(_BrokenLearner):
         self.inner.observe(evaluations.take(slice(0, (len(evaluations) + 1) // 2)))
 
 
+class EndsWhenRestored(_BrokenSurrogate):
+    """Learners that are restored learn no more."""
+
+    def broken(self, learner):
+        def restore(state):
+            return Passing(learner.restore(state), observe=lambda evaluations: None)
+
+        return Passing(learner, restore=restore)
+
+
+class FitsToNothing(_BrokenSurrogate):
+    """Learners without rows fit a potential all the same."""
+
+    def broken(self, learner):
+        return _FitsToNothing(learner)
+
+
+class _FitsToNothing(_BrokenLearner):
+    def fit(self):
+        with suppress(SurrogateFitError):
+            return self.inner.fit()
+
+
 class _BrokenSchedule(Passing):
     """Learns as a sound schedule does."""
 
@@ -332,15 +365,6 @@ class NeverVanishes(_BrokenSchedule):
         return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
 
 
-class DeploysAfterFreezing(_BrokenSchedule):
-    """Says that it is frozen, and deploys once more among the kept draws."""
-
-    def decide(self, moment, rng):
-        sound = self.inner.decide(moment, rng)
-        late = moment.stage == "sampling" and moment.iteration % 4000 == 150
-        return attrs.evolve(sound, deploy=sound.deploy or late)
-
-
 class RefitsNowAndThen(_BrokenSchedule):
     """Says that it is frozen, and deploys once more every ten thousand iterations."""
 
@@ -361,6 +385,39 @@ class Shifted(Wrapped):
 
     def evaluate(self, method, function, positions):
         return function(positions + 0.01 if method == self.method else positions)
+
+
+class Answers(Wrapped):
+    """Answers by a change of a function of rows and the rows."""
+
+    def __init__(self, inner, change):
+        super().__init__(inner)
+        self.change = change
+
+    def evaluate(self, method, function, positions):
+        return self.change(function, positions)
+
+
+class SelectsOnce(Wrapped):
+    """A sum in which a row counts once, however often it is given."""
+
+    def select(self, rows):
+        return self.inner.select(np.unique(rows))
+
+
+class LinearTermsLost(Wrapped):
+    """A sum whose expansions lack their linear terms."""
+
+    def expand(self, centre):
+        return _WithoutLinearTerms(self.inner.expand(centre))
+
+
+class ChangesTwiced(Wrapped):
+    """A sum whose rows are said to change by twice as much as they do."""
+
+    def expand(self, centre):
+        inner = self.inner.expand(centre)
+        return Passing(inner, changes=lambda *given: 2.0 * inner.changes(*given))
 
 
 class ClaimsConvex(Wrapped):

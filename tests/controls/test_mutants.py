@@ -5,6 +5,7 @@ mutant must be caught at the rate of false alarms that is promised to sound part
 """
 
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
@@ -70,6 +71,33 @@ def stale_cache(proposal):
     return {"cache": {name: 1.01 * array for name, array in proposal.cache.items()}}
 
 
+def single(function, positions):
+    found = function(positions)
+    return np.float32(found) if isinstance(found, np.ndarray) else found
+
+
+def drifts(function, positions, calls=count()):
+    found = function(positions)
+    return found + 1e-6 * next(calls) if isinstance(found, np.ndarray) else found
+
+
+def of_the_batch(function, positions):
+    return function(positions - 1e-3 * positions.mean(axis=0))
+
+
+def of_any_shape(function, positions):
+    return function(np.resize(positions, (2, 2)))
+
+
+def nan_far_out(function, positions):
+    values = function(positions)
+    return np.where(np.abs(positions).max(axis=1) > 100.0, np.nan, values)
+
+
+def answers(change):
+    return [partial(mu.Answers, change=change)]
+
+
 def says(broken, *changes):
     return [partial(broken, says=change) for change in changes]
 
@@ -116,9 +144,13 @@ CONTROLS = {
             partial(mu.StayingCountsAsAccepted, method=name) for name in ("accepted", "acceptance")
         ]
     },
+    corrections.check_decision: {"metropolis": [mu.OldCacheKept]},
     corrections.check_failures_rejected: {"metropolis": says(mu.Mistold, all_well)},
     corrections.check_cost: {"metropolis": says(mu.Mistold, all_well, all_moved)},
     rows.check_row_bounds: {"rows": [mu.HalvesRowBounds]},
+    rows.check_selected: {"rows": [mu.SelectsOnce]},
+    rows.check_expansion: {"rows": [mu.LinearTermsLost]},
+    rows.check_remainders: {"rows": [mu.ChangesTwiced]},
     samplers.check_invariant: {
         "hmc": [
             *(mu.KineticEnergyLeftOut, mu.SignTurned, mu.RefusesFarPoints, mu.RejectsIndefinite),
@@ -159,9 +191,16 @@ CONTROLS = {
     dynamics.check_kinetic_energy: {"softabs": [mu.DeterminantLeftOut]},
     learning.check_learns: {"once": has(learns=False)},
     learning.check_learning_ends: {"never": [mu.NeverFreezes], "forgetting": [mu.NeverVanishes]},
-    learning.check_frozen: {"once": [mu.DeploysAfterFreezing, mu.RefitsNowAndThen]},
+    learning.check_frozen: {"once": [mu.RefitsNowAndThen]},
     surrogates.check_snapshot_frozen: {"additive": [mu.LiveSnapshot]},
     surrogates.check_same_fit: {"additive": [mu.OnlyFirstRows]},
+    surrogates.check_learner_survives: {"additive": [mu.EndsWhenRestored]},
+    surrogates.check_empty_learner: {"additive": [mu.FitsToNothing]},
+    potentials.check_capabilities: {"normal": answers(single)},
+    potentials.check_same_answer: {"normal": answers(drifts)},
+    potentials.check_rows: {"normal": answers(of_the_batch)},
+    potentials.check_wrong_shape: {"normal": answers(of_any_shape)},
+    potentials.check_far_values: {"normal": answers(nan_far_out)},
     potentials.check_gradient: {"adjoint banana": shifted("value_and_gradient", "gradient")},
     potentials.check_hessian: {
         "adjoint banana": shifted(
