@@ -88,12 +88,9 @@ def read_account(store: Store) -> Account | None:
         if "account" not in facts:
             return None
         account: Account = structure(Account, facts["account"])
-        phases = dict.fromkeys(("warmup", "training", "sampling"), 0.0)
-        return attrs.evolve(
-            account,
-            calls={kind: account.calls.get(kind, 0) for kind in CALL_KINDS},
-            seconds=phases | dict(account.seconds),
-        )
+        if account.calls.keys() != set(CALL_KINDS):
+            raise ValueError("calls of no known kind are counted")
+        return account
 
 
 def read_progress(store: Store) -> str | None:

@@ -103,39 +103,39 @@ class Lock:
     def __init__(self, path: Path) -> None:
         path = path.absolute()  # whatever folder the process works in later
         self._path = path.with_name(path.name + ".lock")
-        trials = 100  # as its owner may remove it meanwhile
-        while not self._take(path, is_last=trials == 1):
-            trials -= 1
-        self._held = True
+        self._held, cause = False, None
+        for _ in range(100):  # as its owner may remove it meanwhile
+            try:
+                self._take(path)
+            except FileNotFoundError:
+                continue
+            except LedgerError as error:
+                cause = error
+                if is_held(error.__cause__):
+                    break
+            if self._held:
+                return
+        raise LedgerError(
+            f"{path} is being written by a run, of this process or another one; wait for its end, "
+            "or look at it with surrokit.open_run(...)"
+        ) from cause
 
-    def _take(self, path: Path, *, is_last: bool) -> bool:
+    def _take(self, path: Path) -> None:
         try:
             with suppress(FileExistsError):  # to open one that is there would end a lock on it
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise cannot_write(f"beside {path}", error) from error
-        connection = None
+        before = self._path.stat()
+        with reading(self._path):
+            self._connection = _connect(self._path, write=True, seconds=0.0)
         try:
-            before = self._path.stat()
             with reading(self._path):
-                connection = _connect(self._path, write=True, seconds=0.0)
-                connection.execute("BEGIN EXCLUSIVE")
-            if os.path.samestat(before, self._path.stat()):
-                self._connection = connection
-                return True
-        except FileNotFoundError:
-            pass
-        except LedgerError as error:
-            if is_held(error.__cause__):
-                raise LedgerError(
-                    f"{path} is being written by a run, of this process or another one; wait for "
-                    "its end, or look at it with surrokit.open_run(...)"
-                ) from error
-            if is_last:
-                raise
-        if connection is not None:
-            connection.close()
-        return False
+                self._connection.execute("BEGIN EXCLUSIVE")
+            self._held = os.path.samestat(before, self._path.stat())
+        finally:
+            if not self._held:
+                self._connection.close()
 
     def release(self) -> None:
         """Give the lock up, if it is held."""

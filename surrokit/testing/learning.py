@@ -155,10 +155,7 @@ def _deployed(made: list[Decision]) -> int:
 
 @check("schedule")
 def check_learns(make: Factory) -> None:
-    """``learns`` and ``deployment_rate`` agree with what is deployed, after it was observed.
-
-    ``exploration`` is a positive number of rows, or None.
-    """
+    """``learns`` and ``deployment_rate`` agree with what is deployed, after it was observed."""
     schedule, made = make(), _decisions(make(), _history(), 2)
     learns, rate, n = schedule.learns, schedule.deployment_rate, _deployed(made)
     must.hold(bool(n) == bool(learns), f"learns is {learns}, but {n} of {len(made)} deploy")
@@ -168,11 +165,6 @@ def check_learns(make: Factory) -> None:
         must.hold(observed or not deployed, "a surrogate is deployed, though nothing was observed")
     must.between(rate, 0.0, 1.0, "deployment_rate")
     must.hold(rate > 0 or n <= 1, f"deployment_rate is 0, but {n} surrogates are deployed")
-    for gradients in (False, True):
-        rows = schedule.exploration(gradients)
-        right = rows is None or (isinstance(rows, int) and rows >= 1)
-        what = f"exploration({gradients}) must be None or a whole number of at least 1"
-        must.hold(right, f"{what}, got {rows!r}")
 
 
 @check("schedule")

@@ -12,7 +12,6 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.registry.components import Component
 from surrokit.registry.hooks import hookimpl
-from surrokit.run.book import EVENTS
 from surrokit.testing import (
     check_plugin,
     check_potential,
@@ -275,17 +274,6 @@ def test_heavy_import(tmp_path, monkeypatch):
     assert "imports scipy" in failure(heavy_toy, "check_imports_light")
 
 
-# --- fixtures ---
-
-
-def test_hook_calls_observe_in_order(hook_calls):
-    assert all(callable(getattr(hook_calls, event)) for event in EVENTS)
-    hook_calls.surrokit_run_started(run=1)
-    hook_calls.surrokit_transition_done(run=1, state=2, info=3)
-    assert hook_calls.names == ["surrokit_run_started", "surrokit_transition_done"]
-    assert hook_calls.of("surrokit_transition_done")[0].arguments["state"] == 2
-
-
 def test_one_line_opts_in(tmp_path):
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["surrokit.testing.fixtures"]\n')
     (tmp_path / "test_it.py").write_text(_AUTHORS_TEST)
@@ -307,7 +295,4 @@ from surrokit.testing.parts import LeaningWalk
 @parametrize_with_checks([LeaningWalk])
 def test_contract(check):
     check()
-
-def test_fixtures(hook_calls):
-    assert not hook_calls.calls
 """

@@ -562,65 +562,6 @@ class StopsAtFirstMove(SubChain):
         return ~moved
 
 
-class EndsWhenMoved(_BrokenSampler):
-    """Sub-chains of which each ends as soon as it has moved.
-
-    The sound sampler's moves are reversible for exp(-V), such as a short sub-chain.
-    """
-
-    patience = 6  # how often each chain may try
-
-    def propose(self, kernel, state, rng):
-        first = kernel.propose(state, rng)
-        moved, positions, cache = first.moved, first.positions, dict(first.cache)
-        for _ in range(self.patience - 1):
-            new = kernel.propose(state, rng)
-            fresh = new.moved & ~moved
-            positions = np.where(fresh[:, None], new.positions, positions)
-            for name, array in new.cache.items():
-                where = fresh.reshape((-1,) + (1,) * (array.ndim - 1))
-                cache[name] = np.where(where, array, cache[name])
-            moved = moved | fresh
-        return attrs.evolve(
-            first,
-            positions=positions,
-            log_correction=cache["value"] - state.cache["value"],
-            moved=moved,
-            cache=cache,
-        )
-
-
-class ShorterWhereStuck(_BrokenSampler):
-    """Tuning that is not frozen: chains that stood still make shorter sub-chains.
-
-    Sub-chains of either length are sound. When to take which depends on the path's past, and that
-    biases. ``shorter`` is another sampler, with short ones.
-    """
-
-    def bind(self, potential, tuning):
-        kernel, shorter = (one.bind(potential, tuning) for one in (self.inner, self.shorter))
-        return _ShorterWhereStuck(kernel, shorter=shorter)
-
-
-class _ShorterWhereStuck(Passing):
-    last = None
-
-    def propose(self, state, rng):
-        before, self.last = self.last, state.positions.copy()
-        long, short = self.inner.propose(state, rng), self.shorter.propose(state, rng)
-        if before is None or before.shape != state.positions.shape:
-            return long
-        stuck = np.all(before == state.positions, axis=1)
-        positions = np.where(stuck[:, None], short.positions, long.positions)
-        return attrs.evolve(
-            long,
-            positions=positions,
-            log_correction=np.where(stuck, short.log_correction, long.log_correction),
-            moved=np.where(stuck, short.moved, long.moved),
-            cache=self.inner.cache(positions),
-        )
-
-
 class NotPalindromic(SubChain):
     """A sub-chain of two different kernels, always in the same order.
 

@@ -203,6 +203,7 @@ ACCOUNTS = [
     (("state",), 3),
     (("iteration",), "many"),
     (("calls",), {"value": "ten"}),
+    (("calls", "odd"), 3),
     (("n_rows",), "all"),
     (("failures",), [1]),
     (("failure_kinds",), {"x": {"count": "1"}}),
@@ -246,13 +247,6 @@ def test_odd_sizes_of_a_run_are_told_before_it_goes_on(small, tmp_path, at, valu
     path = changed(small, tmp_path / "a", "settings", at, value)
     with pytest.raises(SurrokitError):
         sk.resume(path, plain(Counted()), progress=False)
-
-
-def test_calls_of_a_kind_that_is_not_known_are_left_out(small, tmp_path):
-    path = changed(small, tmp_path / "a", "account", ("calls", "odd"), 3)
-    run = sk.open_run(path)
-    assert "odd" not in run.calls
-    assert run.report(tmp_path / "a.html").exists()
 
 
 def large(setting):
