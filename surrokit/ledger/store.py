@@ -181,26 +181,6 @@ def made_beside(path: Path) -> Iterator[Path]:
 
 # --- what may be wrong ---
 
-DAMAGE = (
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
-"""What damaged data may raise, beside errors of SQLite."""
-
-_OUT_OF_REACH = (
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_AUTH,
-    sqlite3.SQLITE_IOERR,
-)
-
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
@@ -209,7 +189,10 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except SurrokitError:
         raise
-    except (sqlite3.Error, *DAMAGE) as error:
+    except (
+        *(sqlite3.Error, ValueError, LookupError, TypeError, AttributeError),
+        *(ArithmeticError, RecursionError, MemoryError),
+    ) as error:
         raise LedgerError(f"{path} {_complain(path.name, error)}") from error
 
 
@@ -230,7 +213,10 @@ def _complain(name: str, error: Exception) -> str:
             f"cannot be written ({error}); all that was written before is safe. Make room, and go "
             "on with surrokit.resume(...)"
         )
-    if kind in _OUT_OF_REACH:
+    if kind in (
+        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+        *(sqlite3.SQLITE_AUTH, sqlite3.SQLITE_IOERR),
+    ):
         return (
             f"cannot be read or written ({error}). Copy it, with the file {name}-wal if there is "
             "one, to a folder where you may write"

@@ -91,7 +91,7 @@ def read_events(store: Store, also: str = "") -> Iterator[Event]:
     while True:
         with reading(store.path):
             rows = store.rows(query, (after,))
-            events = [_event_of(number, *row) for number, *row in rows]
+            events = [_event_of(row) for row in rows]
             if any(b <= a for a, b in itertools.pairwise([after, *(row[0] for row in rows)])):
                 raise ValueError("events are out of order")
         yield from events
@@ -111,20 +111,11 @@ def last_event(store: Store) -> int:
         return int(store.rows("SELECT coalesce(max(id), 0) FROM events")[0][0])
 
 
-def _event_of(
-    number: int,
-    kind: str,
-    outcome: str,
-    stage: str,
-    iteration: int,
-    seconds: float,
-    counts: str,
-    notes: str | None,
-    *row: Any,
-) -> Event:
+def _event_of(row: Sequence[Any]) -> Event:
+    number, kind, outcome, stage, iteration, seconds, counts, notes, *packed = row
     if kind != MARK and kind not in ALL_BY_NAME:
         raise ValueError(f"event {number} is of no known kind")
-    arrays = unpack(row, f"event {number}")
+    arrays = unpack(packed, f"event {number}")
     positions, readings = arrays.pop("positions"), arrays.pop("readings")
     if positions.ndim != 2 or any(len(each) != len(positions) for each in arrays.values()):
         raise ValueError(f"the arrays of event {number} do not fit each other")
