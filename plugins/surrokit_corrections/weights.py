@@ -15,6 +15,7 @@ from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
+from surrokit.weighted.rounds import stay_refused
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 LONGEST = 8
@@ -115,7 +116,8 @@ class Weights:
             positions = np.stack([each.positions for each in states], axis=1)
             found = _count_effective(positions)
             enough = self.effective if length < most // 2 else self.effective // 2
-            if found >= enough or length == most:
+            is_over = found >= enough or length == most
+            if is_over or stay_refused(positions, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)

@@ -254,6 +254,25 @@ def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) 
     return None
 
 
+def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
+    """Return whether :func:`complaint_about_draws` would refuse chains however they go on.
+
+    Where chains mix, the square of R-hat less one falls about as one over their length. Short
+    chains have to miss the limits by twice as much.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (chains, draws, dim)
+        Draws so far.
+    longer
+        How many times as long chains may become.
+    """
+    apart, refused = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
+    if apart > 2.0 * longer * refused:
+        return True
+    return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > 2.0 * MOST_BEYOND
+
+
 def complaint(found: Round) -> str | None:
     """Return why the weights of a round are not to be believed, or None."""
     n = len(found)

@@ -21,6 +21,7 @@ from surrokit.weighted.rounds import (
     complaint,
     disagreement,
     pareto_k,
+    stay_refused,
 )
 
 
@@ -277,6 +278,29 @@ def test_weights_that_are_enough_or_half_of_them_zero_are_believed(rng):
     assert complaint(tilted(rng, n=FEWEST, tilt=0.01)) is None
     halves = pay(rng, chains(rng), 80, lambda z: np.where(z[:, 0] > 0, 0.0, -np.inf))
     assert complaint(halves) is None
+
+
+class Bordered:
+    """Has learnt from positions within a radius."""
+
+    def __init__(self, radius):
+        self.radius = radius
+
+    def is_beyond(self, positions):
+        return np.linalg.norm(positions, axis=1) > self.radius
+
+
+def test_short_chains_are_refused_where_longer_ones_would_be(rng):
+    together, shifts = rng.standard_normal((8, 200, 2)), np.linspace(-1.0, 1.0, 8)[:, None, None]
+    assert not stay_refused(together, None, 8.0)
+    # R-hat 1.06 may become less than 1.02 in chains of eight times the length
+    near = together + 0.5 * shifts
+    assert not stay_refused(near, None, 8.0)
+    assert stay_refused(near, None, 1.1)
+    assert stay_refused(together + 3.0 * shifts, None, 8.0)
+    # of a normal density 0.011 is beyond 3, and 0.14 beyond 2
+    assert not stay_refused(together, Bordered(3.0), 8.0)
+    assert stay_refused(together, Bordered(2.0), 8.0)
 
 
 @pytest.mark.statistical
