@@ -17,7 +17,6 @@ from surrokit.errors import PluginError, SurrokitError
 from surrokit.plan.plan import make_plan
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
-from surrokit.registry import hooks
 from surrokit.registry.catalogue import Composer, default_catalogue
 from surrokit.registry.components import Component
 from surrokit.registry.discovery import make_plugins
@@ -42,36 +41,20 @@ def components_of(module: ModuleType) -> list[Component]:
 
 
 @check("plugin")
-def check_hooks(make: Factory) -> None:
-    """Hook functions are marked, with the specified names and arguments and without defaults."""
-    module, mark = make(), f"{GROUP}_impl"
-    functions = {
-        name: function
-        for name, function in vars(module).items()
-        if inspect.isfunction(function)
-        and (name.startswith(f"{GROUP}_") or hasattr(function, mark))
-    }
-    advice = f"define {_REGISTERS} and decorate it with surrokit.hookimpl"
-    must.hold(functions, f"{module.__name__} implements no hook; {advice}")
-    for name, function in functions.items():
-        marked = hasattr(function, mark)
-        must.hold(marked, f"{name} is named as a hook but not marked; decorate it as a hookimpl")
-        specified = getattr(hooks, getattr(function, mark).get("specname") or name, None)
-        known = set(inspect.signature(specified).parameters) if specified else set()
-        what = f"{name} is no hook of this version; hooks are listed in surrokit.registry.hooks"
-        must.hold(specified is not None, what)
-        for each in inspect.signature(function).parameters.values():
-            what = f"{name} takes {each.name!r}, which the hook does not pass; it passes"
-            must.hold(each.name in known, f"{what} {sorted(known) or 'nothing'}")
-            what = f"{name} gives {each.name!r} a default; pluggy never passes such an argument"
-            must.hold(each.default is inspect.Parameter.empty, what)
-
-
-@check("plugin")
 def check_registers(make: Factory) -> None:
-    """The module can be registered alone, and gives the same components each time, each once."""
-    module = make()
-    make_plugins(module)
+    """The module can be registered, its hooks are marked, and each component is there once."""
+    module, mark = make(), f"{GROUP}_impl"
+    manager = make_plugins(module)
+    for name, function in vars(module).items():
+        if inspect.isfunction(function) and (name.startswith(GROUP) or hasattr(function, mark)):
+            what = f"{name} is named as a hook but not marked; decorate it with surrokit.hookimpl"
+            must.hold(hasattr(function, mark), what)
+            given = inspect.signature(function).parameters.values()
+            usual = [each.name for each in given if each.default is not inspect.Parameter.empty]
+            what = f"{name} gives {usual} a default; pluggy never passes such an argument"
+            must.hold(not usual, what)
+    advice = f"define {_REGISTERS} and decorate it with surrokit.hookimpl"
+    must.hold(manager.get_hookcallers(module), f"{module.__name__} implements no hook; {advice}")
     first, second = components_of(module), components_of(module)
     for component in first:
         what = f"{_REGISTERS} returned {component!r}; every item must be a Component"

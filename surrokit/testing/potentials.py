@@ -106,11 +106,7 @@ def check_wrong_shape(make: Factory) -> None:
     for name in sorted(evaluations_of(potential)):
         positions, *factors = arguments(potential, name, np.zeros((2, dim)))
         wrong = [[np.zeros(shape), *factors] for shape in ((dim,), (2, dim + 1), (1, 2, dim))]
-        wrong += [
-            [positions, other]
-            for right in factors
-            for other in (right[:1], right[..., 0], right[..., None])
-        ]
+        wrong += [[positions, right[..., 0]] for right in factors]
         for given in wrong:
             found = "returned; surrokit.arguments has checks of shapes"
             try:

@@ -229,13 +229,13 @@ def test_sound_plugin_passes_with_its_parts():
 @pytest.mark.parametrize(
     ("function", "check", "message"),
     [
-        (surrokit_components, "check_hooks", "named as a hook but not marked"),
-        (surrokit_register_widgets, "check_hooks", "is no hook of this version"),
-        (surrokit_run_started, "check_hooks", "pluggy never passes"),
+        (surrokit_components, "check_registers", "named as a hook but not marked"),
+        (surrokit_register_widgets, "check_registers", "unknown hook"),
+        (surrokit_run_started, "check_registers", "pluggy never passes"),
         (
             hookimpl(specname="surrokit_run_started")(lambda ran: None),
-            "check_hooks",
-            "takes 'ran', which the hook does not pass",
+            "check_registers",
+            "{'ran'} are declared",
         ),
         (offering(references=()), "check_settings", "has no references"),
         (offering(examples=()), "check_settings", "lists no examples"),
