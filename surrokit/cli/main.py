@@ -172,9 +172,6 @@ cli.add_command(glm_command(sample))
 @click.argument("path", metavar="FILE", type=options.FILE)
 @click.argument("target", required=False)
 @options.whole("--draws", help="Keep so many draws of each chain in all.")
-@options.whole(
-    "--run", help="Go on with the run of this number, not with the last one of the target."
-)
 @options.limit("--max-calls")
 @options.limit("--max-seconds")
 @options.limit("--target-ess")

@@ -95,9 +95,8 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 @click.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--follow", is_flag=True, help="Show the run anew every few seconds, until it ends.")
-@click.option("--run", type=int, help="Show the run of this number, not the last one.")
 @wide
-def show(path: Path, follow: bool, run: int | None, wide: bool) -> None:
+def show(path: Path, follow: bool, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
     from surrokit.sessions import Watch
@@ -105,13 +104,13 @@ def show(path: Path, follow: bool, run: int | None, wide: bool) -> None:
 
     seen = -1
     while True:
-        with Ledger(path, run) as ledger:
+        with Ledger(path) as ledger:
             waits = waits_for(ledger)
         if waits is not None:
             say(f"{path}: {waits}")
-            _print_file(path, run, wide=wide)
+            _print_file(path, wide=wide)
             return
-        watch = Watch.of(path, run)
+        watch = Watch.of(path)
         said = watch.note if watch.goes_on else None
         changed = watch.iteration != seen or not watch.goes_on
         if changed:
@@ -120,21 +119,19 @@ def show(path: Path, follow: bool, run: int | None, wide: bool) -> None:
             say(said)
         if changed:
             ended = watch.state == "ended"
-            _print_file(path, run, wide=wide, silent=said is not None, ended=ended)
+            _print_file(path, wide=wide, silent=said is not None, ended=ended)
         if not (follow and watch.goes_on):
             return
         seen = watch.iteration
         sleep(SECONDS)
 
 
-def _print_file(
-    path: Path, number: int | None, *, wide: bool, silent: bool = False, ended: bool = False
-) -> None:
+def _print_file(path: Path, *, wide: bool, silent: bool = False, ended: bool = False) -> None:
     from surrokit.report.words import calls
     from surrokit.sessions import open_run
 
     try:
-        run = open_run(path, number)
+        run = open_run(path)
     except LedgerError as error:
         if not silent:
             say(error)
