@@ -204,15 +204,25 @@ def _run(
                 file.write("\n" + json.dumps(line, allow_nan=False))
     except KeyboardInterrupt:
         status = "interrupted"
-    undone = {each for cases in reasons.values() for each in cases} | kept.keys()
-    left = [title for title in chosen if title not in undone]
+    notes = _notes(name, chosen, kept, reasons)
+    return [kept[title] for title in chosen if title in kept], notes, status
+
+
+def _notes(
+    name: str,
+    chosen: Mapping[str, bool],
+    kept: Mapping[str, Any],
+    reasons: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """Say what is missing and why, and where more is told."""
+    ended = {each for cases in reasons.values() for each in cases} | kept.keys()
+    left = [title for title in chosen if title not in ended]
     notes = [f"not done: {_listed(cases)}; {why}" for why, cases in reasons.items()]
     if waiting := [title for title in left if chosen[title]]:
         notes.append(f"still to be done: {_listed(waiting)}; the same command goes on.")
     if others := [title for title in left if not chosen[title]]:
         notes.append(f"not asked for: {_listed(others)}.")
-    notes.append(f"what is run, and what differs from the paper: docs/experiments/{name}.md.")
-    return [kept[title] for title in chosen if title in kept], notes, status
+    return [*notes, f"what is run, and what differs from the paper: docs/experiments/{name}.md."]
 
 
 def _read(path: Path, mark: str) -> dict[str, dict[str, Any]]:

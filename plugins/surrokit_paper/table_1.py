@@ -158,22 +158,7 @@ def arguments_of(problem: str, method: str, sizes: SimpleNamespace) -> dict[str,
         lengths = {"warmup": sizes.riemannian_burn_in, "draws": sizes.riemannian_draws}
         return {**one, "sampler": _riemannian(problem, metric), **lengths}
     if method in ("rns-hmc", "rns-rmhmc"):
-        explorer = {"iterations": sizes.burn_in, "discard": sizes.discard, "learn_from": "states"}
-        ridge = RIDGES[problem][method == "rns-rmhmc"]
-        network = {"n_nodes": sizes.n_nodes or N_NODES[problem], "ridge": ridge}
-        one |= {
-            "surrogate": ("additive-paper", network),
-            "explorer": ("sampler", {"sampler": paths, **explorer}),
-            "schedule": ("once", NO_RESCUE),
-            "warmup": sizes.burn_in,
-        }
-        if method == "rns-rmhmc":
-            metric = "hessian-diagonal" if problem == PDE else sizes.convex_metric
-            # a network of a convex potential is nearly convex, and the authors do not look either
-            more = {"hessian": {"trusted": True}, "softabs": {"hardness": 200.0}}
-            one["sampler"] = _riemannian(problem, (metric, more.get(metric, {})))
-            one["draws"] = sizes.surrogate_riemannian_draws
-        return one
+        return one | _learnt_once(problem, method, sizes, paths)
     return (
         one
         | {
@@ -183,6 +168,26 @@ def arguments_of(problem: str, method: str, sizes: SimpleNamespace) -> dict[str,
             "emulator": {"surrogate": "additive", "explorer": "rounds", "warmup": None},
         }[method]
     )
+
+
+def _learnt_once(problem: str, method: str, sizes: SimpleNamespace, paths: Any) -> dict[str, Any]:
+    """Return the paper's network, and the exact HMC whose states it learns from."""
+    explorer = {"iterations": sizes.burn_in, "discard": sizes.discard, "learn_from": "states"}
+    ridge = RIDGES[problem][method == "rns-rmhmc"]
+    network = {"n_nodes": sizes.n_nodes or N_NODES[problem], "ridge": ridge}
+    learnt = {
+        "surrogate": ("additive-paper", network),
+        "explorer": ("sampler", {"sampler": paths, **explorer}),
+        "schedule": ("once", NO_RESCUE),
+        "warmup": sizes.burn_in,
+    }
+    if method == "rns-hmc":
+        return learnt
+    metric = "hessian-diagonal" if problem == PDE else sizes.convex_metric
+    # a network of a convex potential is nearly convex, and the authors do not look either
+    more = {"hessian": {"trusted": True}, "softabs": {"hardness": 200.0}}
+    sampler = _riemannian(problem, (metric, more.get(metric, {})))
+    return {**learnt, "sampler": sampler, "draws": sizes.surrogate_riemannian_draws}
 
 
 def _riemannian(problem: str, metric: Any) -> tuple[str, dict[str, Any]]:

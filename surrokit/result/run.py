@@ -563,8 +563,3 @@ class Run:
         from surrokit.output.saving import save
 
         save(self, path)
-
-    def _repr_html_(self) -> str:
-        from surrokit.report.words import show_run
-
-        return show_run(self)

@@ -44,7 +44,6 @@ from surrokit.potentials import (
     with_forward,
     with_gradient,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -100,7 +99,7 @@ class LiftedEnergy:
         return by_outputs, d.of_form(inside, across, np.einsum("nkk->nk", of_z))
 
 
-class LiftedPotential(Wrapper, ShownTarget, ABC):
+class LiftedPotential(Wrapper, ABC):
     """A potential of q as one of z, Jacobian included.
 
     This is the chain rule, for all methods of :mod:`surrokit.capabilities`; subclasses choose the

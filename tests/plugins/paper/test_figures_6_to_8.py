@@ -220,7 +220,7 @@ def test_a_missing_file_is_said_with_its_source(tmp_path, run_case, name, file):
             run_case(figure_7, f"{name}/hmc/1", data=folder)
     for packed in (f"{file}.gz", file):
         (tmp_path / packed).write_text("no data")
-        with pytest.raises(TargetError, match="could not be read|download"):
+        with pytest.raises(TargetError, match=r"could not be read|download"):
             run_case(figure_7, f"{name}/hmc/1", data=tmp_path)
         (tmp_path / packed).unlink()
 
