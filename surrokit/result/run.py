@@ -550,7 +550,7 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` and ``.parquet`` a table like
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` a table like
         that of :meth:`to_pandas`, with units in the titles.
 
         Raises

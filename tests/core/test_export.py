@@ -219,37 +219,12 @@ def test_another_ending_is_refused(bounded_run, tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("ending", "library", "extra"),
-    [("parquet", "pyarrow", "parquet"), ("nc", "h5netcdf", "arviz"), ("nc", "h5py", "arviz")],
-)
-def test_what_is_missing_for_a_form_is_said(
-    bounded_run, tmp_path, monkeypatch, ending, library, extra
-):
+@pytest.mark.parametrize("library", ["h5netcdf", "h5py"])
+def test_what_is_missing_for_netcdf_is_said(bounded_run, tmp_path, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    said = rf"{library} is needed .* pip install 'surrokit\[{extra}\]'"
+    said = rf"{library} is needed .* pip install 'surrokit\[arviz\]'"
     with pytest.raises(MissingDependencyError, match=said):
-        bounded_run.save(tmp_path / f"run.{ending}")
-
-
-def test_parquet_gets_the_same_columns(bounded_run, tmp_path, monkeypatch):
-    """Against a stand-in for pyarrow, which the tests do without."""
-    written = {}
-    parquet, arrow = types.ModuleType("pyarrow.parquet"), types.ModuleType("pyarrow")
-    arrow.parquet, arrow.table = parquet, lambda columns: columns
-    arrow.__spec__ = types.SimpleNamespace()
-
-    def write_table(table, path):
-        written.update(table)
-        with open(path, "w") as file:
-            file.write("table")
-
-    parquet.write_table = write_table
-    monkeypatch.setitem(sys.modules, "pyarrow", arrow)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
-    bounded_run.save(tmp_path / "run.parquet")
-    assert list(written) == ["chain", "draw", *LABELS]
-    assert (tmp_path / "run.parquet").read_text() == "table"
+        bounded_run.save(tmp_path / "run.nc")
 
 
 def test_an_old_file_stays_until_the_new_one_is_whole(bounded_run, tmp_path, monkeypatch):
