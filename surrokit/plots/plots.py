@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.errors import ConfigurationError
 from surrokit.plots.figure import (
     BLUE,
     CYCLE,
     GREEN,
     GREY,
     INK,
-    ORANGE,
     SKY,
     VERMILION,
     Sample,
@@ -59,28 +57,13 @@ class Plots:
         draws = [partial(_marginal, run.titles[i], sample, i, ends[i]) for i in columns]
         return figure_of(draws, 4, (2.6, 1.7), note)
 
-    def surrogate(self, parameters: Iterable[str] | None = None) -> Any:
-        """Return the surrogate against the exact potential: at draws, and along lines.
+    def surrogate(self) -> Any:
+        """Return the exact potential less the surrogate at draws, over the exact potential.
 
-        Lines go through the mean of the draws, by default along the first 4 numbers; the other
-        numbers go along as they do in the draws. Exact values are those
-        that the run has evaluated at its draws: a dot is as far from the curve as the exact
-        potential is from the surrogate at that draw. The potential is that of the sampling
-        coordinates.
+        Exact values are those that the run has evaluated at its draws. The potential is that of the
+        sampling coordinates.
         """
-        run, found = self._run, Comparison.of(self._run)
-        free = run.kept.positions.shape[2]
-        if parameters is None:
-            columns = list(range(min(free, 4)))
-        elif free == len(run.labels):
-            columns = run.parameters.find(parameters)
-        else:
-            raise ConfigurationError(
-                "parameters cannot be named here: constraints tie numbers together, and the "
-                "surrogate has others; leave parameters out"
-            )
-        lines = [partial(_line, found, column) for column in columns]
-        return figure_of([partial(_errors, found), *lines], 3)
+        return figure_of([partial(_errors, Comparison.of(self._run))], 1, (4.0, 2.8))
 
     def cost(self) -> Any:
         """Return exact calls over time, and acceptance."""
@@ -128,23 +111,6 @@ def _errors(found: Comparison, axes: Any) -> None:
     axes.plot(values[large], errors[large], "x", color=VERMILION, markersize=4)
     axes.set(xlabel="exact potential above its least, nats", ylabel="exact less surrogate")
     axes.set(title=f"surrogate at draws: error {found.spread:.2g} nats")
-    axes.locator_params(nbins=5)
-
-
-def _line(found: Comparison, column: int, axes: Any) -> None:
-    at = found.line(column)
-    x, curve = found.place(at, column), found.surrogate_at(at)
-    curve -= curve[len(curve) // 2]
-    axes.plot(x, curve, color=BLUE, label="surrogate")
-    where = found.place(found.positions, column)
-    inside, order = (where >= x.min()) & (where <= x.max()), np.argsort(x)
-    heights = np.interp(where, x[order], curve[order]) + found.errors
-    dots = {"color": ORANGE, "markersize": 2, "alpha": 0.7, "label": "exact at draws"}
-    axes.plot(where[inside], heights[inside], "o", **dots)
-    top = float(np.nanquantile(curve, 0.97))
-    axes.set_ylim(np.nanmin(curve) - 0.5, max(top, 1.0) + 0.5)
-    axes.set(ylabel="nats", title=short_name(found.label(column)))
-    axes.legend(loc="upper center")
     axes.locator_params(nbins=5)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.plots.figure import Sample, density, short_name
 from surrokit.plots.surrogate import Comparison
@@ -112,30 +111,10 @@ def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
 def test_looking_at_a_surrogate_pays_for_nothing(run, target):
     before = dict(run.calls)
     found = Comparison.of(run)
-    expected = target.value(found.positions) - run.surrogate.value(found.positions)
+    at = run.kept.positions.reshape(-1, 4)[::4]
+    expected = target.value(at) - run.surrogate.value(at)
     assert_allclose(found.errors, expected - np.median(expected), atol=1e-8)
     assert run.calls == before
-
-
-def test_lines_go_as_draws_do(run):
-    line, draws = Comparison.of(run).line(0), run.kept.positions.reshape(-1, 4)
-    assert_allclose(line[40], draws.mean(axis=0))
-    variance, *covariances = np.cov(draws, rowvar=False)[0]
-    away = 3.0 * np.array([variance, *covariances]) / variance**0.5
-    assert_allclose(line[-1] - line[40], away)
-
-
-def test_a_surrogate_of_tied_numbers_can_be_shown():
-    target = sk.potential(
-        value_and_gradient=lambda p: (-2.0 * np.log(p).sum(), -2.0 / p),
-        parameters={"p": sk.simplex(3)},
-    )
-    surrogate = sk.batch_surrogate(lambda evaluations, rng: target)
-    sizes = {"warmup": 60, "draws": 40, "seed": 1, "progress": False}
-    run = sk.sample(target, surrogate=surrogate, sampler="hmc", **sizes)
-    run.plot.surrogate()
-    with pytest.raises(ConfigurationError, match="parameters cannot be named here"):
-        run.plot.surrogate(["p"])
 
 
 def test_a_wrong_surrogate_is_told(run, target):
@@ -146,7 +125,7 @@ def test_a_wrong_surrogate_is_told(run, target):
             return target.value(positions) + 3.0 * positions[:, 0]
 
     wrong = attrs.evolve(run, surrogate=Wrong())
-    spread = 3.0 * Comparison.of(run).positions[:, 0].std()
+    spread = 3.0 * run.kept.positions.reshape(-1, 4)[::4, 0].std()
     assert f"surrogate at draws: error {spread:.2g} nats" in texts(wrong.plot.surrogate())
 
 
