@@ -23,7 +23,6 @@ from surrokit.potentials import (
     with_gradient,
 )
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.targets.differences import gauss_newton
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
@@ -40,7 +39,7 @@ _QUIET = np.errstate(all="ignore")
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class NetworkFit(ShownFit):
+class NetworkFit:
     """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
 
     Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.

@@ -19,7 +19,6 @@ from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.coordinates.transforms import products
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.testing import must
 from surrokit.types import Capabilities, FloatArray
@@ -64,7 +63,7 @@ class Derived(ABC):
         return self.derivative(2, self._open(positions))
 
 
-class Target(Derived, ShownTarget):
+class Target(Derived):
     """A potential whose distribution is known exactly, with derivatives up to the third."""
 
     @abstractmethod
