@@ -19,7 +19,7 @@ _COMPONENTS = (
             {},
             _POTENTIAL,
             {"activation": "cosine", "draws": "gaussian", "trend": "linear", **_POTENTIAL},
-            {"trend": "laplace", "n_nodes": 30, **_VALUES},
+            {"n_nodes": 30, **_VALUES},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "updates": "greville", **_POTENTIAL},
         ),

@@ -148,7 +148,7 @@ class NetworkLearner(KeepingLearner):
         """What a fitted network, or an emulator of a forward map, can do."""
         if self.energy is not None:
             return emulator_capabilities(self.energy)
-        bowl = self.draws == (no_nodes,) and self.training.trend_to_try in ("quadratic", "laplace")
+        bowl = self.draws == (no_nodes,) and self.training.trend == "quadratic"
         own = CAPABILITIES | NORMAL if bowl else CAPABILITIES
         return own if self.most is None else own & self.most
 
@@ -187,12 +187,6 @@ class NetworkLearner(KeepingLearner):
         found = attrs.evolve(found, capabilities=self.provides, border=border, known=known)
         return attrs.evolve(frame, border=border), found
 
-    def posterior(self) -> OnlineFit:
-        """Return the fit that knows how unsure the weights of a network of all U are."""
-        fit = OnlineFit(training=self.training, frame=self.make_fit()[0])
-        fit.absorb(self.rows())
-        return fit
-
     def _fit_best(
         self, fit: Callable[..., Fit], rows: TrainingRows, held: BoolArray | None, keeps_idle: bool
     ) -> Fit:
@@ -201,7 +195,7 @@ class NetworkLearner(KeepingLearner):
         Where the ridge is left to the data, so are the nodes: unless they raise the acceptance that
         is to be expected by a fiftieth, the network is the trend alone, many times cheaper.
         """
-        trend, size = self.training.trend_to_try, self._size(rows)
+        trend, size = self.training.trend, self._size(rows)
         if self.draws == (no_nodes,):
             return fit(no_nodes, trend, rows, held)
         alone: Fit | None = None

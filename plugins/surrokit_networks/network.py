@@ -7,7 +7,7 @@ many outputs is formed only where it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 import attrs
@@ -46,6 +46,11 @@ class Polynomial:
             value += 0.5 * np.einsum("nd,ndm->nm", z, products)
         value += self.constant
         return value
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return the gradient of a single output, shape (n, dim), or (dim,) for degree one."""
+        slope = self.linear[:, 0]
+        return slope if self.matrices is None else z @ self.matrices[0] + slope
 
     def slopes(self, z: FloatArray) -> FloatArray:
         """Return the gradient of each output, shape (n, dim, m)."""
@@ -122,36 +127,59 @@ class Network:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m), at positions of shape (n, dim)."""
-        z = self.whitening.apply(positions)
-        outputs = self.trend.value(z)
-        for rows in self.cached_blocks(len(z)):
-            outputs[rows] += self.nodes.features(z[rows]) @ self.weights
-        return outputs
+        return self._in_blocks(self._value, self.whitening.apply(positions))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a single output, shape (n,), and its gradient, shape (n, dim)."""
-        z = self.whitening.apply(positions)
-        values, gradients = self.trend.value(z)[:, 0], self.trend.slopes(z)[:, :, 0]
-        for rows in self.cached_blocks(len(z)):
-            features, slopes = self.nodes.features_and_slopes(z[rows])
-            values[rows] += features @ self.weights[:, 0]
-            gradients[rows] += self.nodes.lower(z[rows], slopes @ self._weighted)
-        return values, self.whitening.pull(gradients)
+
+        def both(z: FloatArray) -> FloatArray:
+            features, slopes = self.nodes.features_and_slopes(z)
+            values = self.trend.value(z) + features @ self.weights
+            gradients = self.nodes.lower(z, slopes @ self._weighted) + self.trend.slope(z)
+            return np.concatenate([values, gradients], axis=1)
+
+        found = self._in_blocks(both, self.whitening.apply(positions))
+        return found[:, 0].copy(), self.whitening.pull(found[:, 1:])
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of a single output alone, shape (n, dim): equation (12)."""
         z = self.whitening.apply(positions)
-        gradients = self.trend.slopes(z)[:, :, 0]
-        for rows in self.cached_blocks(len(z)):
-            slopes = self.nodes.phi.first(self.nodes.arguments(z[rows]))
-            gradients[rows] += self.nodes.lower(z[rows], slopes @ self._weighted)
-        return self.whitening.pull(gradients)
+        return self.whitening.pull(self._in_blocks(self._gradient, z))
 
-    def cached_blocks(self, n: int) -> Iterator[slice]:
-        """Yield slices of rows so few that arrays with a number for each node stay in the cache."""
+    def _value(self, z: FloatArray) -> FloatArray:
+        return self.trend.value(z) + self.nodes.features(z) @ self.weights
+
+    def _gradient(self, z: FloatArray) -> FloatArray:
+        nodes = self.nodes
+        if nodes.activation == "softplus":
+            vectors, offsets, weighted, level = self._halves
+            slopes = z.dot(vectors)
+            slopes += offsets
+            np.tanh(slopes, out=slopes)
+            gradient = slopes.dot(weighted)
+            gradient += level
+        else:
+            slopes = nodes.phi.first(nodes.arguments(z))
+            gradient = nodes.lower(z, slopes @ self._weighted)
+        gradient += self.trend.slope(z)
+        return gradient
+
+    @cached_property
+    def _halves(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Arrays for the slope of softplus, (1 + tanh(h / 2)) / 2, that have its halves within."""
+        # At one position they save a third of the time of a gradient.
+        weighted = 0.5 * self._weighted
+        return 0.5 * self.nodes.vectors.T, 0.5 * self.nodes.offsets, weighted, weighted.sum(axis=0)
+
+    def _in_blocks(self, function: Callable[[FloatArray], FloatArray], z: FloatArray) -> FloatArray:
+        """Return what a function makes of z, of so few rows at a time that they stay cached."""
         # 128 kB. Measured: in larger arrays, which the system maps anew each time, the value and
         # gradient of a thousand nodes at 32 positions took two and a half times as long.
-        return row_blocks(n, len(self.nodes), 16_384)
+        size = max(1, 16_384 // max(1, len(self.nodes)))
+        if len(z) <= size:
+            return function(z)
+        blocks = [function(z[start : start + size]) for start in range(0, len(z), size)]
+        return np.concatenate(blocks)
 
 
 class NetworkAt:
@@ -207,16 +235,6 @@ class NetworkAt:
         if self.network.trend.matrices is not None:
             matrix = matrix + self.network.trend.matrices[0]
         return np.asarray(inverse.T @ matrix @ inverse)
-
-    def hessian_product(self, vectors: FloatArray) -> FloatArray:
-        """Return G u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        u, nodes, matrices = self._inside(vectors), self.nodes, self.network.trend.matrices
-        product = np.zeros_like(u) if matrices is None else u @ matrices[0]
-        if self._bends is not None:
-            product += (self._slopes @ self._bends)[:, None] * u
-        along = nodes.lift_vectors(self.z, u) @ nodes.vectors.T
-        product += nodes.lower(self.z, (self._second * self._weights * along) @ nodes.vectors)
-        return self.network.whitening.pull(product)
 
     def trace_gradient(self, matrices: FloatArray, rows: IntArray) -> FloatArray:
         """Return tr(A d_k G) at some rows, shape (k, dim), with A in ``matrices (k, dim, dim)``."""
@@ -287,12 +305,8 @@ class NetworkAt:
 
     @cached_property
     def _first_order(self) -> tuple[FloatArray, FloatArray]:
-        network, z = self.network, self.z
-        outputs, slopes = network.trend.value(z), np.empty((len(z), len(self.nodes)))
-        for rows in network.cached_blocks(len(z)):
-            features, slopes[rows] = self.nodes.features_and_slopes(z[rows])
-            outputs[rows] += features @ network.weights
-        return outputs, slopes
+        features, slopes = self.nodes.features_and_slopes(self.z)
+        return self.network.trend.value(self.z) + features @ self.network.weights, slopes
 
     @property
     def _slopes(self) -> FloatArray:

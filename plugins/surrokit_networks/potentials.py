@@ -23,13 +23,15 @@ from surrokit.potentials import (
     with_gradient,
 )
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.targets.differences import gauss_newton
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
+CAPABILITIES: Capabilities = can.HESSIANS - {can.HESSIAN_PRODUCT} | {
+    can.GRADIENT,
+    can.GRADIENT_ALONE,
+}
 """What every network of U can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
@@ -40,7 +42,7 @@ _QUIET = np.errstate(all="ignore")
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class NetworkFit(ShownFit):
+class NetworkFit:
     """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
 
     Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
@@ -146,11 +148,6 @@ class FittedNetwork(NetworkFit):
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
         return self._plus(self._at(positions).hessian(), "hessian", positions)
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        own = self._at(positions).hessian_product(check_vectors(vectors, positions))
-        return self._plus(own, "hessian_product", positions, vectors)
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""

@@ -10,7 +10,6 @@ from surrokit.capabilities import GAUSSIAN
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential, SummedTerms, with_hessian
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
 from surrokit_networks.learner import NetworkLearner
@@ -24,7 +23,7 @@ def _defaults() -> Training:
 
 
 @attrs.frozen(kw_only=True)
-class Rows(ShownSurrogate):
+class Rows:
     """V(q) = the terms of the rows of most leverage + a quadratic.
 
     For a target that is a sum over rows of data (capability ``rows``). Where few rows inform a

@@ -16,7 +16,6 @@ from surrokit.arguments import (
 )
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
 from surrokit_networks.nodes import Draws, Nodes, normal_rows
 from surrokit_networks.training import Training, Updates
@@ -26,7 +25,7 @@ Widths: TypeAlias = Literal["dimension", "chi-square"]
 
 
 @attrs.frozen(kw_only=True)
-class Additive(ShownSurrogate):
+class Additive:
     """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
 
     By default z is the whitened position, directions are short, gradients are trained on where
@@ -99,7 +98,7 @@ class Additive(ShownSurrogate):
 
 
 @attrs.frozen(kw_only=True)
-class Rbf(ShownSurrogate):
+class Rbf:
     """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), on a trend.
 
     By default z is the whitened position, centres are spread like the training points, and widths
@@ -173,19 +172,19 @@ class Rbf(ShownSurrogate):
 
 
 @attrs.frozen(kw_only=True)
-class Quadratic(ShownSurrogate):
+class Quadratic:
     """A positive definite quadratic: the normal density that fits the evaluations best.
 
     Parameters
     ----------
     training
         All that a network's training has, too; no node is trained. With trend ``"quadratic"``
-        or ``"laplace"`` the fitted potential is known to be ``convex`` and ``gaussian``.
+        the fitted potential is known to be ``convex`` and ``gaussian``.
     """
 
     training: Training = attrs.field(
         factory=lambda: Training(trend="quadratic", updates="refit"),
-        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns", "laplace"),
+        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
     )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:

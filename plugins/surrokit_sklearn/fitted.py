@@ -23,7 +23,6 @@ from sklearn.svm import SVR, NuSVR
 from surrokit.arguments import check_positions
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
@@ -42,7 +41,7 @@ Measured with forests, boosted trees and neighbours on logistic and banana targe
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedRegressor(ShownFit):
+class FittedRegressor:
     """V(q) = level + curvature |z|^2 / 2 + scale f(z), in nats, with f what a regressor predicts.
 
     Frozen; every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`

@@ -13,7 +13,6 @@ from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner, fit_quality
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Groups, Tail, are_finite, are_near, least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
@@ -28,7 +27,7 @@ from surrokit_sklearn.fitted import FittedRegressor, gradient_of, predicted
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EstimatorSurrogate(ShownSurrogate):
+class EstimatorSurrogate:
     """A scikit-learn regressor that learns U from values.
 
     The regressor sees whitened positions z, and what is left of U after the trend, divided by its

@@ -1,4 +1,4 @@
-"""How notebooks show targets, and settings in few words."""
+"""How notebooks show targets, and values in few words."""
 
 from __future__ import annotations
 
@@ -105,18 +105,8 @@ def _prior(prior: Any) -> str:
     return f"{name_of(prior)}({', '.join(settings)})"
 
 
-def settings_of(part: object) -> dict[str, Any]:
-    """Return the settings of a part by name: fields of an attrs class, else public attributes."""
-    of: Any = type(part)
-    if attrs.has(of):
-        fields = [each for each in attrs.fields(of) if each.init]
-        return {each.name.lstrip("_"): getattr(part, each.name) for each in fields}
-    own = vars(part) if hasattr(part, "__dict__") else {}
-    return {name: value for name, value in own.items() if not name.startswith("_")}
-
-
 def describe_value(value: Any) -> str:
-    """Return a setting in few words, however large it is."""
+    """Return a value in few words, however large it is."""
     return shorten(_describe(value), 100, placeholder=" …")
 
 

@@ -1,4 +1,4 @@
-"""How targets, surrogates, runs and summaries are shown in notebooks, and as tables."""
+"""How targets, runs and summaries are shown in notebooks, and as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.result.records import Finding, Verdict
 from surrokit.shown.target import describe_value
-from surrokit.surrogate.quality import FitQuality
 from surrokit.testing.targets import Gaussian
 
 
@@ -95,57 +94,6 @@ def test_of_many_parameters_and_numbers_the_first_are_shown():
         found = Parsed(shown._repr_html_())
         assert len(found.named("tr")) == 21
         assert more in found.text("p")
-
-
-# --- surrogates ---
-
-
-@pytest.mark.parametrize("name", ["additive", "gp"])
-def test_surrogates_tell_their_settings(name):
-    surrogate = sk.make("surrogate", name)
-    told, rows = facts(surrogate), cells(surrogate)
-    assert told["surrogate"].startswith(type(surrogate).__name__ + ": ")
-    assert told["fitted"] == "not yet"
-    assert rows
-    assert all(len(cell) <= 100 for row in rows.values() for cell in row)
-
-
-def test_a_setting_is_shown_as_it_was_given():
-    surrogate = sk.make("surrogate", "additive", n_nodes=40, activation="cosine")
-    assert cells(surrogate)["n_nodes"] == ["40"]
-    assert cells(surrogate)["activation"] == ["cosine"]
-    assert cells(surrogate)["training"] == ["Training()"]
-    own = sk.batch_surrogate(lambda rows, rng: Gaussian(), uses={"gradient", "value"})
-    assert cells(own)["uses"] == ["gradient, value"]
-    regressor = sk.make("surrogate", "sklearn", estimator="sklearn.linear_model.Ridge")
-    assert cells(regressor)["estimator"] == ["sklearn.linear_model.Ridge"]
-
-
-def test_a_fitted_surrogate_tells_how_good_it_is(run):
-    fitted, quality = run.surrogate, run.fit_quality
-    told = facts(fitted)
-    assert told["fitted to"] == f"{fitted.n_points:,} distinct points"
-    assert told["held out"] == f"{quality.n_points} points"
-    assert told["variance of V - U there"] == f"{quality.variance:.3g} squared nats"
-    assert told["foretold acceptance"] == f"{quality.acceptance:.1%} of independent draws"
-    assert told["nodes"] == str(fitted.n_nodes)
-
-
-def test_other_fits_are_shown():
-    from surrokit.surrogate.shown import ShownFit
-
-    class Own(ShownFit):
-        dim, n_points, n_gradients = 2, 1300, 12
-        capabilities = frozenset({"variance"})
-        quality = None
-
-    told = facts(Own())
-    assert told["surrogate"] == "Own"
-    assert told["fitted to"] == "1,300 distinct points, with the gradient at 12"
-    assert told["held out"] == "nothing, so that its error is not known"
-    assert told["can be evaluated"] == "value, predictive variance"
-    Own.quality = FitQuality(variance=0.5, gradient_error=None, n_points=9)
-    assert "error of its gradient" not in facts(Own())
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from smooth import DIM, evaluations, gradient, potential
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.nodes import normal_rows
 from surrokit_networks.potentials import CAPABILITIES, NORMAL
 from surrokit_networks.surrogates import Additive, Quadratic, Rbf
-from surrokit_networks.training import Laplace, Training, tells_more
+from surrokit_networks.training import Training, tells_more
 from surrokit_networks.training_rows import TrainingRows
 
 
@@ -119,34 +119,6 @@ def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     assert_array_equal(network.gradient(away.positions), 0.0)
 
 
-def test_a_known_mode_and_hessian_take_the_place_of_the_points():
-    laplace = Laplace(mode=np.zeros(DIM), hessian=2.0 * np.eye(DIM))
-    for kind in ("additive", "rbf"):
-        surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=laplace)
-        network = fitted(surrogate, evaluations(20)).network
-        assert_array_equal(network.whitening.mean, np.zeros(DIM))
-        matrix = network.whitening.inverse.T @ network.trend.matrices[0] @ network.whitening.inverse
-        assert_allclose(matrix, 2.0 * np.eye(DIM))
-    skew = CORRELATED @ CORRELATED.T
-    whitening = Laplace(mode=[1.0, 2.0, 3.0], hessian=skew.tolist()).whitening
-    assert_allclose(whitening.factor @ whitening.factor.T, np.linalg.inv(skew), rtol=1e-8)
-    assert_array_equal(whitening.factor, np.tril(whitening.factor))
-    assert_array_equal(whitening.apply(np.array([[1.0, 2.0, 3.0]])), np.zeros((1, DIM)))
-
-
-@pytest.mark.parametrize(
-    ("mode", "hessian", "error", "message"),
-    [
-        (np.zeros(2), np.eye(3), ShapeError, r"must have shapes \(dim,\) and \(dim, dim\), got \("),
-        (0.0, np.eye(1), ShapeError, "mode and hessian must have shapes"),
-        (np.zeros(2), np.diag([1.0, -1.0]), ConfigurationError, "positive definite, but .*; give"),
-    ],
-)
-def test_a_mode_and_hessian_that_are_none(mode, hessian, error, message):
-    with pytest.raises(error, match=message):
-        Laplace(mode=mode, hessian=hessian)
-
-
 def test_too_few_points(small):
     learns = learner(small)
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 0"):
@@ -232,7 +204,7 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         ("additive", {"ridge": np.inf}, RIDGES),
         ("additive", {"ridge": np.nan}, RIDGES),
         ("additive", {"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
-        ("additive", {"trend": "cubic"}, "trend must be one of 'auto', .*'laplace', got 'cubic'"),
+        ("additive", {"trend": "cubic"}, "trend must be one of 'auto', .*'quadratic', got 'cubic'"),
         ("additive", {"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
         ("additive", {"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
         (
