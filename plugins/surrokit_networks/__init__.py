@@ -18,7 +18,7 @@ _COMPONENTS = (
         examples=(
             {},
             _POTENTIAL,
-            {"activation": "cosine", "draws": "gaussian", "trend": "linear", **_POTENTIAL},
+            {"activation": "cosine", "trend": "linear", **_POTENTIAL},
             {"n_nodes": 30, **_VALUES},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "updates": "greville", **_POTENTIAL},

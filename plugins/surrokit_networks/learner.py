@@ -128,20 +128,14 @@ class NetworkLearner(KeepingLearner):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Values, or outputs; and their derivatives where it trains on nothing else."""
-        needed = {"value"} if self.energy is None else {"value", "outputs"}
-        if self.training.train_on == "values-and-gradients":
-            needed.add(self._derivative)
-        return frozenset(needed)
+        """Values, and outputs where these are learnt."""
+        return frozenset({"value"} if self.energy is None else {"value", "outputs"})
 
     @property
     def uses(self) -> frozenset[str]:
         """What it needs, and derivatives where there are any, unless it trains on values alone."""
-        return self.needs | ({self._derivative} if self.training.uses_gradients else frozenset())
-
-    @property
-    def _derivative(self) -> str:
-        return "gradient" if self.energy is None else "jacobian"
+        derivative = "gradient" if self.energy is None else "jacobian"
+        return self.needs | ({derivative} if self.training.uses_gradients else frozenset())
 
     @property
     def provides(self) -> Capabilities:

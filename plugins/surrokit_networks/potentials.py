@@ -28,11 +28,11 @@ from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = can.HESSIANS - {can.HESSIAN_PRODUCT} | {
-    can.GRADIENT,
-    can.GRADIENT_ALONE,
-}
+FIRST_ORDER: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE})
 """What every network of U can do."""
+
+CAPABILITIES: Capabilities = FIRST_ORDER | can.HESSIANS - {can.HESSIAN_PRODUCT}
+"""What one of additive nodes can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
@@ -96,9 +96,13 @@ class FittedNetwork(NetworkFit):
         A part of U that is added as it is: the network was fitted to the rest.
     """
 
-    capabilities: Capabilities = CAPABILITIES
+    capabilities: Capabilities = attrs.field()
     border: Border | None = None
     known: Potential | None = None
+
+    @capabilities.default
+    def _by_nodes(self) -> Capabilities:
+        return FIRST_ORDER if self.network.nodes.curved else CAPABILITIES
 
     @cached_property
     def mean(self) -> FloatArray:

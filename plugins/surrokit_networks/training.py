@@ -40,7 +40,7 @@ Trend: TypeAlias = Literal["auto", "constant", "linear", "quadratic"]
 Level: TypeAlias = Literal["trained", "minimum"]
 """Where the output bias comes from: least squares, or the least training value."""
 
-TrainOn: TypeAlias = Literal["auto", "values", "values-and-gradients"]
+TrainOn: TypeAlias = Literal["auto", "values"]
 """What is fitted; ``auto``: values, and gradients where there are any."""
 
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
@@ -168,9 +168,7 @@ class Training:
     trend: Trend = attrs.field(
         default="auto", validator=one_of("auto", "constant", "linear", "quadratic")
     )
-    train_on: TrainOn = attrs.field(
-        default="auto", validator=one_of("auto", "values", "values-and-gradients")
-    )
+    train_on: TrainOn = attrs.field(default="auto", validator=one_of("auto", "values"))
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
     least_curvature: float = attrs.field(default=0.1, validator=positive)
     whiten: bool = True

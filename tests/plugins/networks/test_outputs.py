@@ -61,7 +61,7 @@ def fitted(surrogate, rows, seed=1):
 FRESH = exact(60, seed=9)
 
 
-@pytest.mark.parametrize("train_on", ["values-and-gradients", "values"])
+@pytest.mark.parametrize("train_on", ["auto", "values"])
 @pytest.mark.parametrize("kind", ["additive", "rbf", "quadratic"])
 def test_every_way_to_train(train_on, kind):
     emulator = fitted(sk.make("surrogate", kind, train_on=train_on, trend="quadratic"), exact(60))
@@ -143,7 +143,6 @@ def test_gradients_of_the_potential_are_made_from_jacobians():
     [
         ("auto", {"value", "outputs"}, {"value", "outputs", "jacobian"}),
         ("values", {"value", "outputs"}, {"value", "outputs"}),
-        ("values-and-gradients",) + ({"value", "outputs", "jacobian"},) * 2,
     ],
 )
 def test_what_a_learner_of_outputs_needs(train_on, needs, uses):
