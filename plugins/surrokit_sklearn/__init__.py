@@ -41,9 +41,9 @@ _COMPONENTS = (
         ),
         examples=(
             _KERNEL_RIDGE,
-            {"estimator": "surrokit_sklearn.estimators.polynomial_ridge", "trend": "none"},
+            {"estimator": "surrokit_sklearn.estimators.polynomial_ridge"},
             {"estimator": _PROCESS, "parameters": {"alpha": 1e-6, "optimizer": None}},
-            {**_KERNEL_RIDGE, "hold_out": 0.0, "max_points": 100},
+            {**_KERNEL_RIDGE, "max_points": 100},
         ),
     ),
 )
