@@ -9,13 +9,12 @@ import numpy as np
 
 from surrokit.arguments import (
     Limits,
-    not_negative,
     one_of,
     optional_positive_integer,
     positive,
     positive_integer,
 )
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner
 from surrokit.surrogate.shown import ShownSurrogate
@@ -41,11 +40,11 @@ from surrokit_gp.trend import Mean, Polynomial, choose_kind, convex, least_point
 Gradients: TypeAlias = Literal["auto", True, False]
 """Whether gradients are learnt from: where that is cheap, always, never."""
 
-KernelScales: TypeAlias = Literal["isotropic", "per-dimension"]
-"""One length scale for all coordinates, or one for each."""
-
 AMPLE_EQUATIONS = 3000
 """Most equations that ``gradients="auto"`` makes, at dim + 1 for a point with its gradient."""
+
+MOST_POINTS = 3000
+"""Most points that a full process is conditioned on, drawn at random."""
 
 MOST_EQUATIONS = 10_000
 """Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
@@ -60,15 +59,10 @@ class Process(ShownSurrogate):
 
     Parameters
     ----------
-    kernel_scales
-        ``"isotropic"`` for one length scale, ``"per-dimension"`` for one in each coordinate.
     mean
         ``"zero"``, ``"constant"``, ``"linear"`` or ``"quadratic"``; ``"auto"`` for a
         quadratic one with three equations for each coefficient, else a linear one with ten, else
         a constant.
-    noise : float, optional
-        Standard deviation of the noise of a value in nats; None to find it with the
-        hyperparameters.
     whiten
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
@@ -88,14 +82,8 @@ class Process(ShownSurrogate):
         If a setting makes no sense.
     """
 
-    kernel_scales: KernelScales = attrs.field(
-        default="isotropic", validator=one_of("isotropic", "per-dimension")
-    )
     mean: Mean = attrs.field(
         default="auto", validator=one_of("auto", "zero", "constant", "linear", "quadratic")
-    )
-    noise: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(not_negative)
     )
     whiten: bool = attrs.field(default=True, validator=one_of(True, False))
     hyperparameters: Hyperparameters | None = attrs.field(
@@ -109,13 +97,6 @@ class Process(ShownSurrogate):
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
     max_signal: float = attrs.field(default=5.0, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        if self.noise is not None and self.hyperparameters is not None:
-            raise ConfigurationError(
-                f"noise={self.noise} is given beside hyperparameters, which hold noise_sd="
-                f"{self.hyperparameters.noise_sd}; give one of the two"
-            )
 
     def seed(self, problem: LearningProblem, rng: np.random.Generator) -> int:
         """Return a learner's seed, if the settings are for so many parameters."""
@@ -147,8 +128,6 @@ class GaussianProcess(Process):
         Most equations that the search looks at, those of points drawn at random; None for all.
         At least ten points, and twice as many equations as coefficients. The process itself uses
         all.
-    max_points : int, optional
-        Most points that the process is conditioned on, drawn at random; None for all.
     gradients
         ``"auto"`` uses the gradients of as many points as keep the equations within 3000, drawn
         at random, unless that were less than one in twenty; True uses all, and refuses more than
@@ -161,7 +140,6 @@ class GaussianProcess(Process):
     """
 
     n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
-    max_points: int | None = attrs.field(default=3000, validator=optional_positive_integer)
     gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
@@ -195,8 +173,7 @@ class Fitc(Process):
         points cannot be fitted.
     inducing
         ``"data"`` draws inducing points from the training points; ``"k-means++"`` spreads them
-        like those; ``"optimised"`` moves them from there, with the hyperparameters unless these are
-        given, to where the likelihood is largest.
+        like those.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
         twice as many as coefficients. The process itself uses all.
@@ -208,9 +185,7 @@ class Fitc(Process):
     """
 
     n_inducing: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    inducing: Inducing = attrs.field(
-        default="k-means++", validator=one_of("data", "k-means++", "optimised")
-    )
+    inducing: Inducing = attrs.field(default="k-means++", validator=one_of("data", "k-means++"))
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
@@ -242,8 +217,8 @@ class ProcessLearner(KeepingLearner):
         """
         settings, rows = self.process, TrainingRows.of(self.join_observed(), self.process.tail)
         if isinstance(settings, GaussianProcess):
-            if settings.max_points is not None and len(rows) > settings.max_points:
-                rows = rows.take(rows.draw(settings.max_points, self._stream(_POINTS)))
+            if len(rows) > MOST_POINTS:
+                rows = rows.take(rows.draw(MOST_POINTS, self._stream(_POINTS)))
             rows = self._with_gradients(rows, settings.gradients)
         self._demand(rows)
         mean = kind = choose_kind(settings.mean, self.dim, rows.n_equations)
@@ -333,7 +308,7 @@ class ProcessLearner(KeepingLearner):
             )
         found = settings.hyperparameters
         if found is None:
-            found, inducing = self._search(rows, inducing)
+            found = self._search(rows, inducing)
         if inducing is None:
             exact, _, dual = condition(rows, found)
             return exact, left_out(rows, exact, dual), found
@@ -341,46 +316,23 @@ class ProcessLearner(KeepingLearner):
         missing = np.full_like(rows.positions, np.nan)
         return sparse, np.column_stack([dual / own, missing]), found
 
-    def _search(
-        self, rows: TrainingRows, inducing: FloatArray | None
-    ) -> tuple[Hyperparameters, FloatArray | None]:
-        """Return hyperparameters of largest likelihood, and inducing points, moved if these are to.
-
-        Starts are compared by few equations.
-        """
+    def _search(self, rows: TrainingRows, inducing: FloatArray | None) -> Hyperparameters:
+        """Return hyperparameters of largest likelihood, from the best of some guesses."""
         settings = self.process
-        more = self._subset(rows, settings.n_search)
-        few = self._subset(more, 120)
-        isotropic = settings.kernel_scales == "isotropic"
-        screen, space = (
-            Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
-        )
-        n, moves = (
-            len(space.bounds),
-            isinstance(settings, Fitc) and settings.inducing == "optimised",
-        )
-
-        def screened(point: FloatArray) -> tuple[float, FloatArray]:
-            value, slopes = exact_likelihood(few, screen.unpack(point))
-            return value, screen.slope(slopes, rows.dim)[:n]
+        few = self._subset(rows, settings.n_search)
+        space = Space.of(few, settings.max_signal)
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            found = space.unpack(point)
             if inducing is None:
-                value, slopes = exact_likelihood(more, space.unpack(point))
+                value, slopes = exact_likelihood(few, found)
             else:
-                where = point[n:].reshape(inducing.shape) if len(point) > n else inducing
-                value, slopes = sparse_likelihood(more, space.unpack(point), where)
-            return value, space.slope(slopes, rows.dim)[: len(point)]
+                value, slopes = sparse_likelihood(few, found, inducing)
+            return value, space.slope(slopes, rows.dim)
 
-        most = settings.max_iterations
-        first = search(screened, screen.starts, screen.bounds, min(10, most), every=True)
-        starts = [np.clip(each, *space.bounds.T) for each in first]
-        best = search(objective, starts, space.bounds, most)[0]
-        if inducing is not None and moves:
-            start = np.append(best, inducing)
-            best = search(objective, [start], space.bounds, most)[0]
-            inducing = best[n:].reshape(inducing.shape)
-        return space.unpack(best), inducing
+        return space.unpack(
+            search(objective, list(space.starts), space.bounds, settings.max_iterations)
+        )
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""

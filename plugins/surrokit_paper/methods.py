@@ -62,7 +62,6 @@ def processes(n_inducing: int) -> tuple[Method, Method]:
     of all points.
     """
     settings = {
-        "kernel_scales": "isotropic",
         "mean": "constant",
         "whiten": False,
         "tail": "full",
