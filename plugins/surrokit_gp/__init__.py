@@ -24,7 +24,7 @@ _COMPONENTS = (
             {},
             {"gradients": False, "mean": "linear", **_QUICK},
             {"gradients": False, "mean": "quadratic", **_QUICK},
-            {"gradients": True, "mean": "constant", "hyperparameters": _FIXED, "whiten": False},
+            {"mean": "constant", "hyperparameters": _FIXED, "whiten": False},
         ),
     ),
     Component(

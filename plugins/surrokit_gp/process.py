@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
@@ -37,17 +35,11 @@ from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, Space, given_hyperparameters, search
 from surrokit_gp.trend import Mean, Polynomial, choose_kind, convex, least_points
 
-Gradients: TypeAlias = Literal["auto", True, False]
-"""Whether gradients are learnt from: where that is cheap, always, never."""
-
 AMPLE_EQUATIONS = 3000
-"""Most equations that ``gradients="auto"`` makes, at dim + 1 for a point with its gradient."""
+"""Most equations that gradients make, at dim + 1 for a point with its gradient."""
 
 MOST_POINTS = 3000
 """Most points that a full process is conditioned on, drawn at random."""
-
-MOST_EQUATIONS = 10_000
-"""Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
 
 _POINTS, _GRADIENTS, _INDUCING, _SUBSET = 0, 1, 2, 3
 """Streams of random numbers, so that one choice does not depend on whether another was made."""
@@ -129,9 +121,8 @@ class GaussianProcess(Process):
         At least ten points, and twice as many equations as coefficients. The process itself uses
         all.
     gradients
-        ``"auto"`` uses the gradients of as many points as keep the equations within 3000, drawn
-        at random, unless that were less than one in twenty; True uses all, and refuses more than
-        10,000 equations; False uses none.
+        Whether gradients are learnt from: those of as many points as keep the equations within
+        3000, drawn at random, unless that were less than one in twenty.
 
     Raises
     ------
@@ -140,18 +131,13 @@ class GaussianProcess(Process):
     """
 
     n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
-    gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
+    gradients: bool = attrs.field(default=True, validator=one_of(True, False))
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
-        value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=self.seed(problem, rng),
-            process=self,
-            needs=both if self.gradients is True else value,
-            uses=value if self.gradients is False else both,
-        )
+        uses = frozenset({"value", "gradient"} if self.gradients else {"value"})
+        seed = self.seed(problem, rng)
+        return ProcessLearner(dim=problem.dim, seed=seed, process=self, uses=uses)
 
 
 @attrs.frozen(kw_only=True)
@@ -219,7 +205,7 @@ class ProcessLearner(KeepingLearner):
         if isinstance(settings, GaussianProcess):
             if len(rows) > MOST_POINTS:
                 rows = rows.take(rows.draw(MOST_POINTS, self._stream(_POINTS)))
-            rows = self._with_gradients(rows, settings.gradients)
+            rows = self._with_few_gradients(rows)
         self._demand(rows)
         mean = kind = choose_kind(settings.mean, self.dim, rows.n_equations)
         whitening = Whitening.of(rows.positions, rows.spread())
@@ -260,27 +246,15 @@ class ProcessLearner(KeepingLearner):
         """Return the random numbers for a purpose, the same in every fit."""
         return np.random.default_rng([self.seed, purpose])
 
-    def _with_gradients(self, rows: TrainingRows, use: Gradients) -> TrainingRows:
-        """Return the rows with the gradients that are observations alone."""
-        known = rows.gradient_rows
-        room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
-        if use is True and rows.n_equations > MOST_EQUATIONS:
-            raise SurrogateFitError(
-                f"gradients=True makes {rows.n_equations} equations of {len(rows)} points in "
-                f"{rows.dim} dimensions, and more than {MOST_EQUATIONS} are too many; use "
-                "gradients='auto', which uses those of some points, or explore for fewer"
-            )
-        if use is True and len(rows) and not len(known):
-            raise SurrogateFitError(
-                f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
-                "gradients='auto', or pass evaluations with gradients"
-            )
-        if use == "auto" and room < 0.05 * len(known):
-            known = known[:0]
-        elif use == "auto" and len(known) > room:
-            known = rows.draw(room, self._stream(_GRADIENTS), known)
+    def _with_few_gradients(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows with as many of their gradients as are cheap."""
+        known, room = rows.gradient_rows, (AMPLE_EQUATIONS - len(rows)) // rows.dim
+        if len(known) <= room:
+            return rows
+        known = rows.draw(max(room, 0), self._stream(_GRADIENTS), known)
         gradients = np.full_like(rows.gradients, np.nan)
-        gradients[known] = rows.gradients[known]
+        if room >= 0.05 * len(rows.gradient_rows):
+            gradients[known] = rows.gradients[known]
         return attrs.evolve(rows, gradients=gradients)
 
     def _demand(self, rows: TrainingRows) -> None:

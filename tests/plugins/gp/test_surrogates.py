@@ -161,7 +161,7 @@ def test_a_trend_curves_upwards_everywhere(factory, settings):
 
 # --- gradients ---
 @pytest.mark.parametrize(("most", "used"), [(3000, 40), (72, 10), (43, 0), (20, 0)])
-def test_auto_uses_as_many_as_are_cheap(monkeypatch, most, used):
+def test_as_many_gradients_are_used_as_are_cheap(monkeypatch, most, used):
     rows = evaluations(40, gradients=True)
     values = rows.values.copy()
     values[:30] += 40.0
@@ -175,30 +175,14 @@ def test_auto_uses_as_many_as_are_cheap(monkeypatch, most, used):
         assert (away < 1e-9).all()
 
 
-def test_true_refuses_too_many_and_none(monkeypatch):
-    monkeypatch.setattr(process_module, "MOST_EQUATIONS", 300)
-    surrogate = GaussianProcess(gradients=True)
-    with pytest.raises(
-        SurrogateFitError,
-        match="gradients=True makes 320 equations of 80 points in 3 dimensions, and more than "
-        "300 are too many; use gradients='auto'",
-    ):
-        fitted(surrogate, evaluations(gradients=True))
-    with pytest.raises(
-        SurrogateFitError, match="gradients=True needs gradients, but none of 80 points has one"
-    ):
-        fitted(surrogate)
-
-
 def test_rows_without_gradients_count_for_their_values():
     rows = evaluations(40, gradients=True)
     gradients = rows.gradients.copy()
     gradients[::2, 1] = np.nan
     some = Evaluations(positions=rows.positions, values=rows.values, gradients=gradients)
-    for use in (True, "auto"):
-        process = fitted(GaussianProcess(gradients=use, hyperparameters=FIXED), some)
-        assert process.n_gradients == 20
-        np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
+    process = fitted(GaussianProcess(hyperparameters=FIXED), some)
+    assert process.n_gradients == 20
+    np.testing.assert_allclose(process.value(some.positions), some.values, atol=0.05)
 
 
 # --- hard data ---
@@ -319,7 +303,7 @@ def test_what_a_fitted_process_shows():
     ("name", "value"),
     [
         *(("mean", "cubic"), ("whiten", 1), ("hyperparameters", 3.0), ("max_iterations", 1.5)),
-        *(("n_search", 0), ("tail", "cut"), ("max_signal", 0), ("gradients", 1)),
+        *(("n_search", 0), ("tail", "cut"), ("max_signal", 0), ("gradients", "auto")),
         *(("inducing", "grid"), ("n_inducing", 0)),
     ],
 )
