@@ -300,10 +300,10 @@ def report(rows: Sequence[Row], _: SimpleNamespace) -> tuple[dict[str, Any], lis
             "here   ": one["rate"],
         }
         beside.append({**names, **line})
-        hmc = found.get((problem, "hmc"))
-        if method != "hmc" and hmc is not None:
-            counted = {"as the authors count": one["rate"] / hmc["charged_rate"]}
-            ratio = {"paper": speed_up, **counted, "as run": one["rate"] / hmc["rate"]}
+        exact = found.get((problem, "hmc"))
+        if method != "hmc" and exact is not None:
+            counted = {"as the authors count": one["rate"] / exact["charged_rate"]}
+            ratio = {"paper": speed_up, **counted, "as run": one["rate"] / exact["rate"]}
             speed.append({**names, **ratio})
         calls = {kind: n for kind, n in one["calls"].items() if n}
         in_all = sum(n for kind, n in calls.items() if kind != "rows")
