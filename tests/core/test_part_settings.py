@@ -12,7 +12,6 @@ from surrokit.registry.components import (
     REQUIRED,
     Setting,
     build,
-    parameter_texts,
     settings_of,
     without_markup,
 )
@@ -98,19 +97,6 @@ def test_settings_go_to_the_record_that_has_them():
     assert build(Outer, {"estimator": 1, "start": 0.9}).start_by == 0.9
 
 
-def test_a_record_two_levels_down_and_only_some_of_its_settings():
-    @attrs.frozen(kw_only=True)
-    class Outermost:
-        outer: Outer = attrs.field(
-            factory=lambda: Outer(estimator=0), metadata=spread("depth", "method")
-        )
-
-    assert list(settings_of(Outermost)) == ["method", "depth"]
-    made = build(Outermost, {"depth": 8})
-    assert made.outer.inner == Inner(depth=8)
-    assert build(Outermost, {}).outer.inner == Inner(depth=5)
-
-
 def test_two_settings_of_one_name_are_refused():
     @attrs.frozen
     class Twice:
@@ -165,11 +151,6 @@ def test_what_cannot_be_named_is_refused():
     message = r"takes \*\*more, which cannot be given by name as settings are; spell its settings"
     with pytest.raises(ConfigurationError, match=message):
         settings_of(lambda **more: more)
-
-
-@pytest.mark.parametrize("docstring", [None, "", "One line.", "Parameters\n\nof nothing"])
-def test_docstrings_may_say_nothing(docstring):
-    assert parameter_texts(docstring) == {}
 
 
 def test_markup_goes_where_text_is_printed():
