@@ -139,7 +139,7 @@ class QuadraticProcess:
             return value - 0.5 * away @ away, np.delete(slopes, dim + 1) - away / table[1]
 
         start = np.clip(table[0] if start is None else start, *table[2:])
-        logs = search(density, [start], table[2:].T, 30)[0]
+        logs = search(density, [start], table[2:].T, 30)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(

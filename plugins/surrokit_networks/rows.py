@@ -6,13 +6,13 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, not_negative, optional_positive_integer, spread
-from surrokit.capabilities import GAUSSIAN
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential, SummedTerms, with_hessian
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
 from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.potentials import FIRST_ORDER
 from surrokit_networks.training import Training
 
 
@@ -83,7 +83,7 @@ class Rows:
 
         of_some = terms.select(np.zeros(1, dtype=np.int64)).capabilities
         return NetworkLearner.of(
-            problem, rng, training=self.training, known=known, most=of_some - {GAUSSIAN}
+            problem, rng, training=self.training, known=known, most=of_some & FIRST_ORDER
         )
 
     def part(self, terms: SummedTerms, whitening: Whitening) -> tuple[Potential | None, FloatArray]:

@@ -150,7 +150,6 @@ def processes(n_inducing: int) -> dict[str, dict[str, Any]]:
     of all points.
     """
     settings = {
-        "kernel_scales": "isotropic",
         "mean": "constant",
         "whiten": False,
         "tail": "full",

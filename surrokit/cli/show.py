@@ -90,23 +90,22 @@ def verdict_once(*, quiet: bool) -> Iterator[list[object]]:
 
 @click.command()
 @click.argument("path", metavar="FILE", type=FILE)
-@click.option("--run", type=int, help="Show the run of this number, not the last one.")
 @wide
-def show(path: Path, run: int | None, wide: bool) -> None:
+def show(path: Path, wide: bool) -> None:
     """Show a run so far, from the FILE that it writes."""
     from surrokit.ledger.reader import Ledger
     from surrokit.report.words import calls
     from surrokit.sessions import Watch, open_run
     from surrokit.studies.study import waits_for
 
-    with Ledger(path, run) as ledger:
+    with Ledger(path) as ledger:
         waits = waits_for(ledger)
-    watch = Watch.of(path, run)
+    watch = Watch.of(path)
     say(f"{path}: {waits or f'{watch.state}, {watch.iteration} iterations'}")
     if waits is None and watch.goes_on and watch.note is not None:
         say(watch.note)
     try:
-        found = open_run(path, run)
+        found = open_run(path)
     except LedgerError as error:
         say(error)
         return

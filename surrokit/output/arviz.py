@@ -70,9 +70,6 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
-    for group in {"posterior", "warmup_posterior"} & set(groups):
-        for name, unit in run.parameters.units.items():
-            converted[group][names[name]].attrs["units"] = unit
     converted.attrs.update(_attributes_of(run))
     return converted
 

@@ -27,7 +27,7 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
         if form_of(path) == ".nc":
             to_arviz(run, RESAMPLING_SEED).to_netcdf(os.fspath(file), engine="h5netcdf")
         else:
-            write_csv(columns_of(run, titles=True), file)
+            write_csv(columns_of(run), file)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
@@ -44,12 +44,12 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
             )
 
 
-def columns_of(run: Any, *, titles: bool = False) -> Columns:
+def columns_of(run: Any) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
     Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
     well. A parameter that is called by one of these names keeps it, and the other gets an
-    underscore. With ``titles``, names have their units.
+    underscore.
     """
     n_chains, n_draws, dim = run.draws.shape
     index = {
@@ -60,14 +60,12 @@ def columns_of(run: Any, *, titles: bool = False) -> Columns:
         index["log_weight"] = run.log_weights.ravel()
     index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
     columns = run.draws.reshape(-1, dim).T
-    return {**index, **dict(zip(run.titles if titles else run.labels, columns, strict=True))}
+    return {**index, **dict(zip(run.labels, columns, strict=True))}
 
 
 def to_pandas(run: Any) -> Any:
     """Return the draws of a :class:`~surrokit.result.run.Run` as a data frame, one row a draw."""
-    frame = load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
-    frame.attrs["units"] = run.parameters.units
-    return frame
+    return load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
 
 
 def figures_of(run: Any) -> dict[str, Any]:

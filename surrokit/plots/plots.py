@@ -106,7 +106,7 @@ def _marginal(run: Any, column: int, ends: FloatArray, axes: Any) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(short_name(run.titles[column]))
+    axes.set_title(short_name(run.labels[column]))
     axes.set_xlabel(f"{middle:.4g}  [{low:.4g}, {high:.4g}]", fontsize=8)
 
 

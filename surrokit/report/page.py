@@ -205,7 +205,7 @@ def _rows(summary: Any) -> list[tuple[str, list[str]]]:
         "rhat": ~(summary["rhat"] <= LARGEST_RHAT),
     }
     rows = []
-    for i, (title, (_, row)) in enumerate(zip(summary.titles, summary.rows(), strict=True)):
+    for i, (title, (_, row)) in enumerate(zip(summary.labels, summary.rows(), strict=True)):
         cells = {name: format_figure(name, row[name]) for name in _COLUMNS}
         for name, marked in doubtful.items():
             if marked[i]:

@@ -55,11 +55,9 @@ def test_a_run_is_shown_and_extended(ran, tmp_path):
     result = call("resume", path, target, "--draws", 50, "--json", tmp_path / "figures.json")
     assert "exact calls" in result.output
     assert json.loads((tmp_path / "figures.json").read_text())["draws"] == 50
-    call("sample", "gaussian", *OPTIONS, "--path", path)
-    assert "q[2]" not in call("show", path).output
-    call("resume", path, target, "--run", 1, "--draws", 52)
-    assert sk.open_run(path, 1).draws.shape == (2, 52, 2)
-    assert "92 iterations" in call("show", path, "--run", 1).output
+    call("resume", path, target, "--draws", 52)
+    assert sk.open_run(path).draws.shape == (2, 52, 2)
+    assert "92 iterations" in call("show", path).output
     result = call("sample", target, *OPTIONS, "--warm-start", path)
     told = next(line for line in result.output.splitlines() if line.startswith("exact calls "))
     assert told.split()[-1] == "none"
