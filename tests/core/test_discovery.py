@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-import types
 import uuid
 from importlib import metadata
 
 import pytest
 
-from surrokit import hookimpl
 from surrokit.errors import ComponentClashError, PluginLoadError
 from surrokit.registry import discovery
 from surrokit.registry.catalogue import make_catalogue
-from surrokit.registry.discovery import DISABLE_VARIABLE, find, label, load, make_plugins
+from surrokit.registry.discovery import DISABLE_VARIABLE, find, label, load
 
 GOOD = """
 from surrokit import Component, hookimpl
@@ -137,26 +135,3 @@ def test_two_entries_may_not_name_one_module(install):
         PluginLoadError, match=rf"two\[b\] names the module {module}, which another"
     ):
         load(find(()))
-
-
-# --- by hand ---
-
-
-def listening():
-    module = types.ModuleType("by_hand")
-    module.told = []
-
-    def surrokit_run_started(run):
-        module.told.append(run)
-
-    module.surrokit_run_started = hookimpl(surrokit_run_started)
-    return module
-
-
-def test_modules_can_be_registered_by_hand(install):
-    install("stranger")
-    module = listening()
-    plugins = make_plugins(module)
-    plugins.hook.surrokit_run_started(run=7)
-    assert module.told == [7]
-    assert plugins.list_name_plugin() == [("by_hand", module)]
