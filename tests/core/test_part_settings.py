@@ -73,20 +73,18 @@ def test_settings_of_a_record_are_its_fields():
     assert found["estimator"] == Setting(
         name="estimator", default=REQUIRED, type="object", help=text
     )
-    assert found["method"] == Setting(
-        name="method", default="a", type="str", limits="one of 'a', 'b'", help=text
-    )
-    assert found["start"].limits == "a number between 0 and 1"
+    assert found["method"] == Setting(name="method", default="a", type="one of 'a', 'b'", help=text)
+    assert found["start"].type == "a number between 0 and 1"
     assert found["start"].help == "Where it begins."
     assert found["last"].default == []
     assert found["both"].default is COMPUTED
-    assert found["both"].limits == "a whole number of at least 1 and a finite number of at least 0"
+    assert found["both"].type == "a whole number of at least 1 and a finite number of at least 0"
 
 
 def test_settings_of_a_record_inside_have_the_defaults_of_the_part():
     found = settings_of(Outer)
     assert found["depth"] == Setting(
-        name="depth", default=5, type="int", limits="a whole number of at least 1", help="How deep."
+        name="depth", default=5, type="a whole number of at least 1", help="How deep."
     )
     assert found["width"].type == "float, optional"
 
