@@ -84,7 +84,7 @@ SETTINGS = [
         "a parameter's name must be text that files can hold, got", dim=None,
     ),
     *each(
-        potential, "parameters", [{"w[0]": None, "w": sk.vector(2)}],
+        potential, "parameters", [{"w[0]": None, "w": sk.real(2)}],
         r"two numbers the name 'w\[0\]'", dim=None,
     ),
     # functions, and what a forward potential is made of

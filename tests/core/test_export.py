@@ -161,9 +161,9 @@ def test_an_older_arviz_gets_its_own_call(bounded_run, monkeypatch):
 
 ODD_NAMES = {
     "chain": None,
-    "draw": sk.vector(2),
+    "draw": sk.real(2),
     "chain_": None,
-    "v": sk.vector(2),
+    "v": sk.real(2),
     "v_dim_0": None,
     **dict.fromkeys(("x=1", "a/b", "a÷b", "a/b÷c", "a÷b/c", " a ", "it's", '"q"', "line\nbreak")),
     **dict.fromkeys(
