@@ -43,12 +43,12 @@ class Survey:
     left: int = 0  # evaluations that may be made
     steps: int = 0  # iterations so far
     over: bool = False
-    by_differences: bool = False  # whether gradients are made of values
-    spread: bool = False  # whether the first points are spread over a box
+    price: int = 1  # calls of a point with what is learnt there: values make up differences
+    n_draws: int = 4000  # usual ones, or as many as may be paid for
     ready: bool = False  # whether there are points enough for a surrogate
     n_first: int = 0  # points before that
     approximated: float = 0.0  # predicted acceptance of draws of the Laplace approximation
-    checked: int = 0  # rounds that known evaluations stand for
+    checked: bool = False  # whether evaluations that were known suffice for a surrogate
     at_draws: bool = False  # whether chains are at draws of the target
     search: ModeSearch | None = None
     covariance: FloatArray | None = None
@@ -86,7 +86,7 @@ class Survey:
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
         self.ready = self.n_first >= max(self.enough, self.batch)
-        self.approximated, self.checked = float(self.ready), int(self.ready)
+        self.approximated, self.checked = float(self.ready), self.ready
 
     # --- what is known ---
 
@@ -229,7 +229,7 @@ class Survey:
             else:
                 return normal_design(centre[None], covariance[None], self.batch, rng)
         n = max(self.enough - self.n_first, self.few)
-        if self.spread:
+        if not self.by_gradients:
             lower, upper = self._box(rng)
             self.covariance = np.diag(np.square(upper - lower) / 12.0)
             return box_design(lower, upper, n, rng), np.zeros(n)

@@ -37,7 +37,6 @@ from surrokit.potentials import (
     with_rows,
     with_vjp,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.functions import gradient_of_energy
@@ -280,7 +279,7 @@ class RecordedExpansion(WrappedExpansion):
         return results[0]
 
 
-class RecordingPotential(ShownTarget):
+class RecordingPotential:
     """A target whose evaluations are counted by its model, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is

@@ -590,7 +590,7 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` and ``.parquet`` a table like
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` a table like
         that of :meth:`to_pandas`.
 
         Raises
@@ -603,8 +603,3 @@ class Run:
         from surrokit.output.saving import save
 
         save(self, path)
-
-    def _repr_html_(self) -> str:
-        from surrokit.report.words import show_run
-
-        return show_run(self)

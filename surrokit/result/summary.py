@@ -219,11 +219,6 @@ class Summary:
         table = self.table({name: name for name in shown})
         return f"{table}\n\n{self.remarks}" if self.remarks else table
 
-    def _repr_html_(self) -> str:
-        from surrokit.report.words import show_summary
-
-        return show_summary(self)
-
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"
 

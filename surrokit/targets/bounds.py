@@ -44,7 +44,6 @@ from surrokit.potentials import (
     with_forward,
     with_gradient,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -88,7 +87,7 @@ class LiftedEnergy:
         return by_outputs, form if isinstance(d, Scaling) else plus_diagonal(form, d.curvature())
 
 
-class LiftedPotential(Wrapper, ShownTarget, ABC):
+class LiftedPotential(Wrapper, ABC):
     """A potential of q as one of z, Jacobian included.
 
     This is the chain rule, for all methods of :mod:`surrokit.capabilities`; subclasses choose the

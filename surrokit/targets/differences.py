@@ -21,7 +21,6 @@ from surrokit.potentials import (
     Potential,
     with_curvatures,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -95,7 +94,7 @@ LONGEST = 10.0
 
 
 @attrs.frozen(eq=False)
-class Differences(PassingWrapper, ShownTarget):
+class Differences(PassingWrapper):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences takes 2 dim + 1 values, one to one side dim + 1. Draws

@@ -29,7 +29,6 @@ from surrokit.potentials import (
     Potential,
     energy_capabilities,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import curve
 from surrokit.targets.energies import ObservedEnergy
@@ -299,7 +298,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(PassingWrapper, ShownTarget):
+class ModelledPotential(PassingWrapper):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods, with U on the line, Jacobian

@@ -1,10 +1,8 @@
-"""Checks, and what they share: evaluations of a potential by name, and plain copies."""
+"""Checks, and what they share: evaluations of a potential by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
-from numbers import Number
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -16,9 +14,9 @@ from surrokit.testing import must
 from surrokit.testing.wrappers import WITH_FACTORS, methods_of
 from surrokit.types import Capabilities, FloatArray
 
-Level: TypeAlias = Literal["quick", "statistical", "long"]
+Level: TypeAlias = Literal["quick", "statistical"]
 """``quick`` is deterministic and takes less than a second, ``statistical`` is seeded and takes
-seconds, ``long`` takes more."""
+seconds."""
 
 Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
@@ -130,33 +128,3 @@ def arguments(method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
         factors[:, np.arange(dim), np.arange(dim)] += 1.0 + np.sin(positions)
     factors.setflags(write=False)
     return positions, factors
-
-
-def write_and_read(record: Any, where: str = "") -> Any:
-    """Return a copy of a record that shares nothing with it, made of plain data alone.
-
-    Plain data are arrays, numbers, strings, None, and records, tuples, lists and mappings of these.
-    ``where`` is the record's name in messages, by default its type.
-
-    Raises
-    ------
-    AssertionError
-        If something in it is not plain data.
-    """
-    value, where = record, where or type(record).__name__
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
-        return value.copy()
-    if attrs.has(type(value)):
-        copied = object.__new__(type(value))
-        for name in (field.name for field in attrs.fields(type(value))):
-            item = write_and_read(getattr(value, name), f"{where}.{name}")
-            object.__setattr__(copied, name, item)
-        return copied
-    if isinstance(value, Mapping):
-        return {key: write_and_read(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)([write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)])
-    if value is None or isinstance(value, str | bool | Number | Enum):
-        return value
-    kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-    raise AssertionError(f"{where} is of type {kind}; what lives across iterations is plain data")

@@ -32,17 +32,6 @@ from surrokit.testing.checks import (
 from surrokit.testing.wrappers import methods_of
 from surrokit.types import FloatArray
 
-GOES_WITH = {
-    can.GRADIENT: (
-        *(can.GRADIENT_ALONE, can.VJP),
-        *(can.HESSIAN, can.HESSIAN_PRODUCT, can.HESSIAN_DIAGONAL),
-    ),
-    can.HESSIAN: (can.HESSIAN_DERIVATIVE,),
-    can.METRIC: (can.METRIC_DERIVATIVE, can.METRIC_PRODUCT),
-    can.FORWARD: (can.VJP, can.JACOBIAN),
-}
-"""Capabilities, each with those that make no sense without it."""
-
 placed = partial(check, "potential", cases=lambda make: [place(make)])
 """Declares a check of a potential at positions where U is finite."""
 
@@ -60,10 +49,6 @@ def check_capabilities(make: Factory) -> None:
         for method in methods_of(name):
             has = callable(getattr(potential, method, None))
             must.hold(has, f"capability {name!r} is declared, but there is no method {method}")
-    for without, names in GOES_WITH.items():
-        for name in declared.intersection(names):
-            what = f"capability {name!r} is declared without {without!r}, which goes with it"
-            must.hold(without in declared, what)
     positions = place(lambda: potential)[1]
     for some in (positions, positions[:1]):
         found, sizes = answers(potential, some), {"q": dim}
@@ -87,9 +72,8 @@ def check_same_answer(make: Factory) -> None:
     """
     potential = make()
     positions = positions_for(potential)
-    frozen = positions.copy()
-    frozen.setflags(write=False)
-    spaced = np.repeat(positions, 2, axis=0)[::2]
+    strided = np.repeat(positions, 2, axis=0)[::2]
+    strided.setflags(write=False)
     held = answers(potential, positions.copy())
     first = {name: array.copy() for name, array in held.items()}
     potential.value(positions[::-1] + 0.1)
@@ -98,12 +82,8 @@ def check_same_answer(make: Factory) -> None:
     for name in first:
         must.equal(second[name], first[name], f"{name} asked twice at the same positions")
         must.equal(held[name], first[name], f"{name} kept by the caller over a later evaluation")
-    for given, how in ((frozen, "read-only"), (spaced, "strided"), (positions, "writable")):
-        before = given.copy()
-        found = answers(potential, given)
-        must.equal(given, before, f"{how} positions before and after an evaluation")
-        for name, array in found.items():
-            must.close(array, first[name], f"{name} of {how} positions", atol=1e-9)
+    for name, array in answers(potential, strided).items():
+        must.close(array, first[name], f"{name} of positions that are a slice", atol=1e-9)
 
 
 @check("potential")
@@ -126,11 +106,7 @@ def check_wrong_shape(make: Factory) -> None:
     for name in sorted(evaluations_of(potential)):
         positions, *factors = arguments(name, np.zeros((2, dim)))
         wrong = [[np.zeros(shape), *factors] for shape in ((dim,), (2, dim + 1), (1, 2, dim))]
-        wrong += [
-            [positions, other]
-            for right in factors
-            for other in (right[:1], right[..., 0], right[..., None])
-        ]
+        wrong += [[positions, right[..., 0]] for right in factors]
         for given in wrong:
             found = "returned; surrokit.arguments has checks of shapes"
             try:
@@ -208,7 +184,7 @@ def _hessian(potential: Any, positions: FloatArray) -> tuple[FloatArray, FloatAr
     return must.difference(_slope(potential), positions)
 
 
-@placed(can.GRADIENT, claimed=lambda each: each.capabilities & can.HESSIANS)
+@placed(claimed=lambda each: each.capabilities & can.HESSIANS)
 def check_hessian(potential: Any, positions: FloatArray) -> None:
     """The Hessian is symmetric, and the derivative of the gradient.
 
@@ -260,12 +236,6 @@ def check_gaussian(potential: Any, positions: FloatArray) -> None:
     values, atol = potential.value(positions), 1e-8 * (1.0 + np.abs(expected).max())
     what = "differences of values against |L^-1 (q - mean)|^2 / 2"
     must.close(values - values[0], expected - expected[0], what, rtol=1e-7, atol=atol)
-
-
-@placed(can.VARIANCE)
-def check_variance(potential: Any, positions: FloatArray) -> None:
-    """The variance is finite and not negative."""
-    must.between(potential.variance(positions), 0.0, np.inf, "variance")
 
 
 @placed(can.METRIC)
