@@ -275,6 +275,12 @@ def test_scales_begin_where_their_data_scatter(rng):
     assert (np.exp(z[:, 2]) >= scipy.stats.gamma(3).ppf(0.25)).all()
     z = target(noise_sd=own, plausible={**ranges, "noise_sd": (4.0, 4.1)}).initial(rng, 20)
     assert (np.exp(z[:, 2]) >= 4.0).all()
+    with pytest.raises(
+        ConfigurationError, match="for each of the parameters q, noise_sd, got noise"
+    ):
+        target(
+            noise_sd="estimate", dim=None, parameters={"q": sk.real(2, prior=FLAT)}, plausible={}
+        )
     # data that do not scatter have a prior too
     same = target(np.full(4, 3.0), noise_sd="estimate").parameters.specs["noise_sd"].prior
     zero = target(np.zeros(4), noise_sd="estimate").parameters.specs["noise_sd"].prior
