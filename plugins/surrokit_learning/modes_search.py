@@ -22,8 +22,8 @@ from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
     WIDE,
-    ModeWatch,
     inverse_curvature,
+    leads_to,
     predicted_covariance,
     same_mode,
     valley_of,
@@ -184,7 +184,13 @@ class ModeSearch:
         if self.led:
             allowed = min(allowed, max(LATER, 2 * self.calls[0]) - search.calls)
         most = max(min(SLICE, allowed), 1)
-        watch = ModeWatch(self._modes, exact.dim)
+        seen: list[tuple[FloatArray, float, FloatArray]] = []
+
+        def watch(*at: Any) -> bool:
+            seen.append(at)
+            search.leads = leads_to(self._modes, *at)
+            return search.leads is not None
+
         slope = search.gradient_at(search.at)
         scales = None  # by values a search finds its own
         if slope is not None and not goes_by_values(exact):
@@ -201,11 +207,13 @@ class ModeSearch:
             search.calls, search.over = search.calls + 1, True
             return
         still = np.array_equal(found.position, search.at)
-        search.at, search.found, search.leads = found.position, found, watch.mode
+        search.at, search.found = found.position, found
         search.calls += found.calls
         if found.hessian is None:
-            search.rows = Evaluations.join([search.rows, watch.seen()], exact.dim)
-        if watch.mode is not None:
+            positions, values, gradients = map(np.array, zip(*seen, strict=True))
+            rows = Evaluations(positions=positions, values=values, gradients=gradients)
+            search.rows = Evaluations.join([search.rows, rows], exact.dim)
+        if search.leads is not None:
             search.over = True
             return
         settled = still or found.converged

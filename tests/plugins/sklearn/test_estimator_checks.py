@@ -14,7 +14,7 @@ from surrokit_sklearn.regressors import WIDE_CHECKS
 QUICK = {"chains": 1, "sampling": {"target_ess": None, "warmup": 10, "draws": 20}}
 ESTIMATORS = [
     AdditiveNetworkRegressor(),
-    GPRegressor(max_iterations=15, n_search=100),
+    GPRegressor(n_search=100),
     BayesianLogisticRegression(**QUICK),
     BayesianGLMRegressor(**QUICK),
 ]

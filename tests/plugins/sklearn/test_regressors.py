@@ -27,8 +27,8 @@ DIM = 3
 REGRESSORS = [
     AdditiveNetworkRegressor(n_nodes=150, random_state=3),
     RBFNetworkRegressor(n_nodes=150, random_state=3),
-    GPRegressor(max_iterations=15, n_search=100, random_state=3),
-    FITCRegressor(max_iterations=15, n_search=100, random_state=3),
+    GPRegressor(n_search=100, random_state=3),
+    FITCRegressor(n_search=100, random_state=3),
 ]
 NETWORKS, PROCESSES = REGRESSORS[:2], REGRESSORS[2:]
 ON_PURPOSE = {"tail": "full", "trend": "constant", "mean": "constant"}
