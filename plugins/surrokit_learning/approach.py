@@ -133,11 +133,7 @@ def begin_about(
 def _about(
     exact: Potential, modes: Modes, of: IntArray, rng: np.random.Generator
 ) -> tuple[ChainState, FloatArray]:
-    """Return chains at draws about modes ``of (n,)``, and what part (n,) is left of moves.
-
-    Chains begin twice as far apart as draws, or else a comparison of them could not see that they
-    have yet to spread. Those that lie far above what is predicted go half of the way back.
-    """
+    """Return chains at draws about modes ``of (n,)``, and what part (n,) is left of moves."""
     dim = modes.positions.shape[1]
     normals = 2.0 * rng.standard_normal((len(of), dim))
     expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)

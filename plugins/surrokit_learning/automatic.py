@@ -229,11 +229,7 @@ def _subsampling(composer: Composer, recipe: Recipe) -> object | None:
 
 
 def _normals(composer: Composer, recipe: Recipe, rows: RowsForecast | None) -> dict[str, Any]:
-    """Return parts for independent normal draws, on which a few rows decide where that is good.
-
-    The last chain begins at the mode, which a search then knows. At the start of the first one the
-    gradient is checked, and at a mode it would be rounding.
-    """
+    """Return parts for independent normal draws, on which a few rows decide where that is good."""
     parts: dict[str, Any] = {
         kind: _serving(composer, kind, "normal") for kind in ("sampler", "surrogate")
     }
@@ -297,13 +293,7 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
 
 
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:
-    """Return what looking for a surrogate may cost where plain HMC would do it as well.
-
-    A tenth of what HMC is expected to cost for the same draws, and half of what it saves in warm-up
-    when it begins with what the exploration has found. Without a gradient there is no such limit.
-    The calls do not go by the clock; where a Jacobian takes as long as many gradients, the seconds
-    are the limit.
-    """
+    """Return a tenth of what HMC would cost, and half of what it is spared in warm-up."""
     if costs.gradients is None:
         return Budget()
     iterations = TENTH * (WARMUP + recipe.wanted_draws) + 0.5 * (WARMUP - TUNED_AFTER_DROP)
@@ -318,11 +308,7 @@ def _leaves_open(recipe: Recipe) -> bool:
 
 
 def _has_few(recipe: Recipe) -> bool:
-    """Return whether the calls are too few for chains, however fast they are.
-
-    With less than 100 for each, chains would come to few draws that tell little, and weights get
-    more out of so few calls.
-    """
+    """Return whether calls are too few for chains: less than 100 for each tell little."""
     most = recipe.budget.calls
     return most is not None and most < 100 * recipe.chains and _leaves_open(recipe)
 

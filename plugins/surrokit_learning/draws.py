@@ -102,10 +102,7 @@ def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: 
 
 
 def _plausible(values: FloatArray, dim: int) -> BoolArray:
-    """Return which points of potentials ``values (n,)`` tell where the target has its mass.
-
-    Those not far above the least, or, where these are hardly more than the dimensions, the lowest.
-    """
+    """Return which points, of those not far above the least one, or of the lowest, tell of mass."""
     finite = np.isfinite(values)
     chosen = finite & (values <= float(values[finite].min()) + dim + WIDE)
     wanted = min(int(finite.sum()), dim + 5)

@@ -243,10 +243,7 @@ class ModeSearch:
         search.calls += 0 if gradients is not None else -(-taken // price)
 
     def _join(self, search: _Search) -> None:
-        """Take note of where a search has ended: at a known mode, at another, or nowhere.
-
-        One that took too long ends where it is if that is low.
-        """
+        """Take note of where a search has ended: at a known mode, at another, or nowhere."""
         found, led, ended = search.found, search.leads, search.ended
         if found is not None and self.lowest is not None and led is None:
             ended = ended or found.value <= self.lowest.value + self._exact.dim + WIDE
