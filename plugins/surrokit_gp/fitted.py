@@ -10,7 +10,6 @@ import numpy as np
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_gp.kernels import unit_matrix
@@ -132,7 +131,7 @@ def _of_pairs(weights: FloatArray, left: FloatArray, right: FloatArray) -> Float
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedProcess(ShownFit, Expansion):
+class FittedProcess(Expansion):
     """V(q), the mean of a Gaussian process given exact evaluations, in nats.
 
     Frozen and safe to share between threads. Every array it returns is new. Methods raise

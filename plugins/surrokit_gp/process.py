@@ -14,7 +14,6 @@ from surrokit.arguments import (
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
@@ -45,7 +44,7 @@ _POINTS, _GRADIENTS, _INDUCING, _SUBSET = 0, 1, 2, 3
 
 
 @attrs.frozen(kw_only=True)
-class Process(ShownSurrogate):
+class Process:
     """Kernel, mean function and noise of a process, and the search for its hyperparameters.
 
     Parameters

@@ -17,7 +17,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
-from surrokit.potentials import InitialPotential, Potential
+from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.training import near_least
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
@@ -228,7 +228,7 @@ class Survey:
         if not self.by_gradients:
             centre, half = self.best, np.full(self.dim, 2.0)
             if INITIAL in self.exact.capabilities:
-                draws = cast(InitialPotential, self.exact).initial(rng, 500)
+                draws = cast(FullPotential, self.exact).initial(rng, 500)
                 if (draws.std(axis=0) > 0).all():  # uniform points then have their moments
                     centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
             self.covariance = np.diag(np.square(half) / 3.0)
