@@ -124,14 +124,14 @@ class Space:
 
     @staticmethod
     def unpack(vector: FloatArray) -> Hyperparameters:
-        """Return the hyperparameters of a vector."""
-        length, signal, noise = np.exp(vector).tolist()
+        """Return the hyperparameters of a vector, which may go on with other numbers."""
+        length, signal, noise = np.exp(vector[:3]).tolist()
         return Hyperparameters(length_scales=length, signal_sd=signal, noise_sd=noise)
 
     @staticmethod
     def slope(derivatives: FloatArray, dim: int) -> FloatArray:
         """Return derivatives by the vector from those of a likelihood in ``dim`` coordinates."""
-        return np.array([derivatives[:dim].sum(), *derivatives[dim : dim + 2]])
+        return np.array([derivatives[:dim].sum(), *derivatives[dim:]])
 
 
 def _size(array: FloatArray) -> float:
@@ -148,7 +148,7 @@ def search(
 
     A climb takes at most so many iterations. ``objective`` returns a value and its derivatives;
     where it raises SurrogateFitError or LinAlgError, or is not finite, it counts as very low.
-    ``bounds (k, 2)`` are the least and largest numbers.
+    ``bounds (k, 2)`` are the least and largest numbers, of the first k where there are more.
 
     Raises
     ------
@@ -180,5 +180,7 @@ def search(
             "hyperparameters, or rescale the parameters"
         )
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
-    minimize(downhill, best, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    ends = np.pad(bounds, ((0, len(best) - len(bounds)), (0, 0)), constant_values=np.nan)
+    ends = np.where(np.isnan(ends), [-np.inf, np.inf], ends)
+    minimize(downhill, best, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     return best

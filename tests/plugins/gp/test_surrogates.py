@@ -98,6 +98,15 @@ def test_quality_tells_the_error_at_fresh_points(factory):
         assert process.quality.gradient_error is None
 
 
+def test_optimised_inducing_points_are_better_than_drawn_ones():
+    settings = {"n_inducing": 6, "mean": "constant"}
+    drawn, moved = (
+        fitted(Fitc(inducing=inducing, **settings)) for inducing in ("data", "optimised")
+    )
+    assert moved.log_likelihood > drawn.log_likelihood + 5.0
+    assert relative_error(moved) < relative_error(drawn)
+
+
 def test_affine_reparametrisation_changes_nothing():
     rng = np.random.default_rng(4)
     matrix = np.tril(rng.standard_normal((DIM, DIM))) + 3.0 * np.eye(DIM)
