@@ -17,6 +17,7 @@ from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.potentials import Ball
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
+from surrokit_problems.design import Design, whitening
 from surrokit_problems.families import LOGISTIC, Family
 from surrokit_problems.regression import simulate_regression
 from surrokit_problems.rows import GeneralizedLinearModel
@@ -133,6 +134,20 @@ def test_columns_of_a_design_need_not_be_made(form, family):
             found.remainders(b, some, pairs), expected.remainders(b, some, pairs), atol=1e-10
         )
     assert ours.predictor is None
+
+
+def test_third_derivatives_of_many_rows_keep_seven_digits_in_every_direction():
+    """Columns are far from 0 and of unlike size; products are in single precision."""
+    rng = np.random.default_rng(0)
+    rows = (rng.standard_normal((2000, 80)) + 3.0) * np.geomspace(1e-3, 1e3, 80)
+    design, weights = Design(rows), rng.standard_normal(2000)
+    factor = whitening(design.gram(np.abs(weights)))
+    ways = (factor @ rng.standard_normal((80, 20))).T
+    found = np.einsum(
+        "ijk,ni,nj,nk->n", design.third_moments(weights, factor), *[ways] * 3, optimize=True
+    )
+    cubes = (rows @ ways.T) ** 3
+    assert_allclose(found, weights @ cubes, atol=1e-6 * (np.abs(weights) @ np.abs(cubes)).max())
 
 
 def test_priors_are_normal_and_flat_unless_given():
