@@ -23,7 +23,6 @@ from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER, Ball, check_ball
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.design import (
@@ -296,7 +295,7 @@ class _LogisticPass(_Pass):
         return np.asarray(p - p * p)
 
 
-class GeneralizedLinearModel(ShownTarget):
+class GeneralizedLinearModel:
     """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
     The constants of the terms and of the prior are in it. Parameters are those of
