@@ -136,6 +136,21 @@ def test_columns_of_a_design_need_not_be_made(form, family):
     assert ours.predictor is None
 
 
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_what_is_kept_is_asked_for_again_by_its_own_arguments(family):
+    kept, rows, owners = target(family), np.array([3, 0, 7]), np.arange(3)
+    for place, order in [(0, 2), (0, 3), (1, 3), (1, 2), (0, 2)]:
+        found = kept.expand(POSITIONS[place], order)
+        expected = target(family).expand(POSITIONS[place], order)
+        assert_allclose(found.value(POSITIONS), expected.value(POSITIONS), rtol=1e-12)
+        left = expected.remainders(POSITIONS, rows, owners)
+        assert_allclose(found.remainders(POSITIONS, rows, owners), left, rtol=1e-9)
+        factor = (1.0 + place) * np.eye(3)
+        ball = {"ball": Ball(centre=POSITIONS[place], radius=1.0)} if kept.family.local else {}
+        bounds = [each.row_bounds(factor, order, **ball) for each in (kept, target(family))]
+        assert_allclose(*bounds, rtol=1e-12)
+
+
 def test_third_derivatives_of_many_rows_keep_seven_digits_in_every_direction():
     """Columns are far from 0 and of unlike size; products are in single precision."""
     rng = np.random.default_rng(0)
