@@ -59,11 +59,11 @@ class Laplace:
         if not found.converged or found.hessian is None:
             return None
         at = found.position
-        for _ in range(6):
+        for _ in range(8):
             gradient = with_gradient_alone(target).gradient(at[None])[0]
             step = np.linalg.solve(found.hessian, gradient)
             at = at - step
-            if gradient @ step < 5.0:  # of which the next step leaves little
+            if gradient @ step < 0.5:  # what is left is a hundredth of that
                 break
         else:
             return None
