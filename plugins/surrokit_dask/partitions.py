@@ -21,6 +21,9 @@ and what else there is."""
 Form: TypeAlias = partial[SummedPotential]
 """From columns to the sum over their rows."""
 
+AHEAD = 4096
+"""Rows that are drawn ahead of time: one pass over partitions serves as many."""
+
 MOST_ROWS = 200_000
 """Fetched rows that are kept at most; when there are more, it begins anew."""
 
@@ -114,10 +117,10 @@ class PartitionDraws:
     on nothing that was decided before. ``bounds`` are delayed psi of each partition.
     """
 
-    def __init__(self, partitions: Partitions, bounds: Sequence[Any], ahead: int) -> None:
+    def __init__(self, partitions: Partitions, bounds: Sequence[Any]) -> None:
         import dask
 
-        self._partitions, self._ahead = partitions, ahead
+        self._partitions = partitions
         self._bounds = list(dask.persist(*bounds)) if partitions.persist else list(bounds)
         call = dask.delayed(np.sum, pure=False)
         totals = np.array(dask.compute(*map(call, self._bounds)), dtype=np.float64)
@@ -149,7 +152,7 @@ class PartitionDraws:
         import dask
 
         here = np.array([len(rows) for rows, _ in self._waiting])
-        counts = np.ceil(self._ahead * self._shares).astype(np.int64) + needed - here
+        counts = np.ceil(AHEAD * self._shares).astype(np.int64) + needed - here
         seeds = rng.integers(0, 2**63, len(counts))
         call = dask.delayed(_draw, pure=False, traverse=False)
         lacking = np.flatnonzero(counts > 0).tolist()

@@ -29,8 +29,6 @@ _FLAT = GaussianPrior(mean=np.zeros(()), sd=np.array(np.inf))
 _OFFERED: Capabilities = frozenset(
     {can.GRADIENT, can.GRADIENT_ALONE, can.HESSIAN, can.CONVEX, *can.OF_ROWS}
 )
-AHEAD = 4096
-"""Rows that are drawn ahead of time, unless told otherwise."""
 
 
 class DaskRegression:
@@ -43,14 +41,10 @@ class DaskRegression:
     ----------
     prior
         Normal; None for a flat one.
-    ahead
-        Rows that are drawn ahead of time.
     """
 
-    def __init__(
-        self, form: Form, partitions: Partitions, prior: GaussianPrior | None, ahead: int
-    ) -> None:
-        self.form, self.partitions, self._ahead = form, partitions, ahead
+    def __init__(self, form: Form, partitions: Partitions, prior: GaussianPrior | None) -> None:
+        self.form, self.partitions = form, partitions
         self.prior = _FLAT if prior is None else prior
         like: SummedPotential = form(**partitions.fetch(np.zeros(1, dtype=np.int64)), prior=prior)
         self.dim: int = like.dim
@@ -111,7 +105,7 @@ class DaskRegression:
     ) -> PartitionDraws:
         """Return draws of rows by their bounds, which stay where the rows are: one pass."""
         bounds = partial(_bounds, factor=factor, order=order, ball=ball)
-        return PartitionDraws(self.partitions, self.partitions.delayed(bounds), self._ahead)
+        return PartitionDraws(self.partitions, self.partitions.delayed(bounds))
 
     def select(self, rows: IntArray) -> Potential:
         """Return the sum of some rows' terms alone, fetched, without the prior."""
@@ -203,7 +197,6 @@ def dask_regression(
     size: float | None = None,
     shape: float | None = None,
     persist: bool | None = None,
-    ahead: int = AHEAD,
 ) -> DaskRegression:
     """Return a regression on a Dask array or dataframe of any length.
 
@@ -222,9 +215,6 @@ def dask_regression(
     persist
         Whether rows are kept in the memory of workers. Where they are not they are read again in
         each pass. Left out, they are if there is a distributed client.
-    ahead
-        Rows that are drawn ahead of time, at least 1. Where rows are read again, one pass
-        serves as many.
 
     Raises
     ------
@@ -240,8 +230,6 @@ def dask_regression(
             f"the family of partitioned rows cannot be {family!r}, as a partition may lack a "
             "class; give the rows as arrays"
         )
-    if ahead < 1:
-        raise ConfigurationError(f"ahead must be at least 1, got {ahead}")
     given = {"scale": scale, "degrees": degrees, "size": size, "shape": shape}
     settings = {name: number for name, number in given.items() if number is not None}
     columns = {"response": response, "offset": offset, "weights": weights, "event": event}
@@ -249,4 +237,4 @@ def dask_regression(
     form: Form = partial(rows_potential, family, **settings)
     partitions = read_partitions(form, design, others, persist)
     normal = gaussian_prior(0.0, prior) if isinstance(prior, int | float) else prior
-    return DaskRegression(form, partitions, normal, ahead)
+    return DaskRegression(form, partitions, normal)

@@ -230,15 +230,17 @@ class Design:
     def third_moments(self, weights: FloatArray, factor: FloatArray) -> FloatArray:
         """Return sum_i t_i x_i (x) x_i (x) x_i, (dim, dim, dim), with t the ``weights (n_rows,)``.
 
-        Products are in single precision, their sums in double: of the coordinates L^T x, with L the
-        ``factor (dim, dim)``, which is to make them alike. So errors stay near 1e-7 of third
-        derivatives in any direction. By symmetry about a sixth of the entries is computed.
+        It is made of the coordinates L^T x, with L the ``factor (dim, dim)``, which is to make them
+        alike: of many rows by products in single precision, whose sums are in double. So errors
+        stay near 1e-7 of third derivatives in any direction. By symmetry about a sixth of the
+        entries is computed.
         """
         dim, at_once = self.dim, 3
+        precision = np.float32 if len(self) * dim**3 > 1e9 else np.float64
         known = np.zeros((dim, dim, dim))  # i <= j <= k, by j, i and k
         for rows, block in self.blocks(dim, cached=1024 * dim):
-            x = np.ascontiguousarray(block.dot(factor).T, dtype=np.float32)
-            weighted = x * weights[rows].astype(np.float32)
+            x = np.ascontiguousarray(block.dot(factor).T, dtype=precision)
+            weighted = x * weights[rows].astype(precision)
             for j in range(0, dim, at_once):
                 pairs = weighted[j : j + at_once, None] * x[: j + at_once]
                 part = pairs.reshape(-1, x.shape[1]) @ x[j:].T

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -67,27 +67,23 @@ def bank_regression(path: str | Path | None = None) -> tuple[FloatArray, FloatAr
     are the older set of 45211 rows, without the economic indices. Data that cannot be read, or are
     not those expected, raise a TargetError.
     """
-    text = _text_of(path, _BANK, _BANK_ADVICE)
-    reader = csv.DictReader(text.splitlines(), delimiter=";")
-    header, rows = reader.fieldnames or [], list(reader)
-    missing = [name for name in (*_COLUMNS, "job", "y") if name not in header]
-    if missing:
+    try:
+        rows = list(csv.DictReader(_text_of(path).splitlines(), delimiter=";"))
+        kept = [row for row in rows[1:] if row["housing"] != "unknown"]
+        numbers = {
+            name: np.array(
+                [_CODES[name][row[name]] if name in _CODES else float(row[name]) for row in kept]
+            )
+            for name in (*_COLUMNS, "job", "y")
+        }
+        dummies = numbers["job"][:, None] == np.arange(len(_JOBS))
+        columns = np.column_stack([*(numbers[name] for name in _COLUMNS), dummies])
+        return _with_intercept(columns), numbers["y"]
+    except (OSError, EOFError, TypeError, KeyError, ValueError) as error:
         raise TargetError(
-            f"the table must be {_BANK}, got one without {', '.join(missing)}; {_BANK_ADVICE}"
-        )
-    odd = [place for place, row in enumerate(rows) if None in (*row, *row.values())]
-    if odd:
-        raise TargetError(
-            f"every line of {_BANK} must have {len(header)} fields separated by ';', got another "
-            f"number in line {odd[0] + 2}; {_BANK_ADVICE}"
-        )
-    kept = [row for row in rows[1:] if row["housing"] != "unknown"]
-    numbers = {
-        name: _numbers(name, [row[name] for row in kept]) for name in (*_COLUMNS, "job", "y")
-    }
-    dummies = numbers["job"][:, None] == np.arange(len(_JOBS))
-    columns = np.column_stack([*(numbers[name] for name in _COLUMNS), dummies])
-    return _with_intercept(columns), numbers["y"]
+            f"path must be that of {_BANK}, as text or in .gz, and {path} cannot be read as that: "
+            f"{error!r}; {_BANK_ADVICE}"
+        ) from error
 
 
 def bank(path: str | Path | None = None, prior_variance: float = 100.0) -> GeneralizedLinearModel:
@@ -129,9 +125,19 @@ def a9a_regression(
         raise ConfigurationError(
             f"directions must be 'normal' or 'orthonormal', got {directions!r}"
         )
-    features, labels = _libsvm_matrices(_text_of(path, _A9A, _A9A_ADVICE))
-    if not np.isin(labels, (-1.0, 1.0)).all():
-        raise TargetError(f"labels of a9a must be -1 and +1, got others; {_A9A_ADVICE}")
+    from sklearn.datasets import load_svmlight_file  # late: it is heavy
+
+    try:
+        lines = io.BytesIO(_text_of(path).encode())
+        sparse_rows, labels = load_svmlight_file(lines, n_features=_N_FEATURES, zero_based=False)
+        features = sparse_rows.toarray()
+        if not len(labels) or not np.isin(labels, (-1.0, 1.0)).all():
+            raise ValueError("labels must be -1 and +1, one at least")
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        raise TargetError(
+            f"path must be that of {_A9A}, as text or in .gz, and {path} cannot be read as that: "
+            f"{error!r}; {_A9A_ADVICE}"
+        ) from error
     response = (labels > 0).astype(np.float64)
     if projected is None:
         return np.column_stack([np.ones(len(features)), features]), response
@@ -179,61 +185,16 @@ def a9a(
     return logistic(rows, response, prior_variance)
 
 
-def _text_of(path: str | Path | None, what: str, advice: str) -> str:
+def _text_of(path: str | Path | None) -> str:
     """Return the text of a file, unpacked if its name ends in .gz."""
-    if path is None:
-        raise TargetError(f"path must be that of {what}, got none; {advice}")
-    path = Path(path)
-    try:
-        content = path.read_bytes()
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise TargetError(
-            f"path must be that of {what}, as text or as text in .gz; {path} could not be read: "
-            f"{error}"
-        ) from error
+    content = Path(path or "").read_bytes()
+    return (gzip.decompress(content) if str(path).endswith(".gz") else content).decode("utf-8")
 
 
 def _with_intercept(columns: FloatArray) -> FloatArray:
     """Return columns of mean 0 and standard deviation 1, by n - 1, behind a column of ones."""
-    if len(columns) < 2:
-        raise TargetError(
-            f"data must have at least 2 rows, got {len(columns)}; check that the file is whole"
-        )
-    spread = columns.std(axis=0, ddof=1)
-    constant = np.flatnonzero(~(spread > 1e-12 * np.abs(columns).max(axis=0)))
-    if constant.size:
-        raise TargetError(
-            f"every column must vary, got column {constant[0] + 1} constant over "
-            f"{len(columns)} rows; use the whole data set"
-        )
+    spread = columns.std(axis=0, ddof=1) if len(columns) > 1 else np.zeros(columns.shape[1])
+    if not (spread > 1e-12 * np.abs(columns).max(axis=0, initial=0.0)).all():
+        raise ValueError(f"every column must vary over its {len(columns)} rows")
     scaled = (columns - columns.mean(axis=0)) / spread
     return np.column_stack([np.ones(len(columns)), scaled])
-
-
-def _numbers(name: str, entries: Sequence[str]) -> FloatArray:
-    codes = _CODES.get(name)
-    try:
-        return np.array([float(entry) if codes is None else codes[entry] for entry in entries])
-    except (KeyError, ValueError) as error:
-        expected = "a number" if codes is None else f"one of {', '.join(codes)}"
-        raise TargetError(
-            f"column {name} of {_BANK} must hold {expected}, got {error.args[0]!r}; {_BANK_ADVICE}"
-        ) from error
-
-
-def _libsvm_matrices(text: str) -> tuple[FloatArray, FloatArray]:
-    """Return features, shape (n_rows, 123), and labels, shape (n_rows,)."""
-    from sklearn.datasets import load_svmlight_file  # late: it is heavy
-
-    try:
-        features, labels = load_svmlight_file(
-            io.BytesIO(text.encode()), n_features=_N_FEATURES, zero_based=False
-        )
-        if not len(labels):
-            raise ValueError("no lines")
-    except ValueError as error:
-        raise TargetError(
-            f"the file must be {_A9A}, lines of 'label index:value ...', got {error}; {_A9A_ADVICE}"
-        ) from error
-    return features.toarray(), labels

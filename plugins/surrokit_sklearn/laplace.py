@@ -25,12 +25,11 @@ class Laplace:
 
     ``factor (dim, dim)`` is L, lower triangular, with L L^T the ``covariance``. U and its
     derivatives are known at the ``centre (dim,)``, from which the mean is a short step of Newton's
-    method; ``least`` is U at the mean.
+    method.
     """
 
     mean: FloatArray
     centre: FloatArray
-    least: float
     precision: FloatArray
     covariance: FloatArray
     factor: FloatArray
@@ -45,7 +44,7 @@ class Laplace:
         precision = mode.hessian
         if precision is None:
             precision = with_hessian(target).hessian(mode.position[None])[0]
-        return cls._near(mode.position, mode.value, np.zeros(target.dim), precision)
+        return cls._near(mode.position, np.zeros(target.dim), precision)
 
     @classmethod
     def by_few(
@@ -60,48 +59,44 @@ class Laplace:
         if not found.converged or found.hessian is None:
             return None
         at = found.position
-        for _ in range(6):
+        for _ in range(8):
             gradient = with_gradient_alone(target).gradient(at[None])[0]
             step = np.linalg.solve(found.hessian, gradient)
             at = at - step
-            if gradient @ step < 5.0:  # of which the next step leaves little
+            if gradient @ step < 0.5:  # what is left is a hundredth of that
                 break
         else:
             return None
         expansion = with_rows(target).expand(at)
         gradient = expansion.gradient + prior.value_and_gradient(at[None])[1][0]
         precision = expansion.hessian + np.diag(np.square(1.0 / prior.sd))
-        return cls._near(at, float(expansion.value(at[None])[0]), gradient, precision)
+        return cls._near(at, gradient, precision)
 
     @classmethod
-    def _near(
-        cls, centre: FloatArray, value: float, gradient: FloatArray, precision: FloatArray
-    ) -> Self | None:
+    def _near(cls, centre: FloatArray, gradient: FloatArray, precision: FloatArray) -> Self | None:
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(precision))
             covariance = np.asarray(inverse.T @ inverse)
             factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
-        step = covariance @ gradient
         return cls(
-            mean=centre - step,
+            mean=centre - covariance @ gradient,
             centre=centre,
-            least=value - 0.5 * float(gradient @ step),
             precision=precision,
             covariance=covariance,
             factor=factor,
         )
 
     def misfit(self, target: Potential, n: int, rng: np.random.Generator) -> float:
-        """Return the root mean square of U - V over n draws, in nats; inf where U is."""
+        """Return the standard deviation of U - V over n draws, in nats; inf where U is."""
         z = rng.standard_normal((n, len(self.mean)))
         try:
             values = target.value(self.mean + z @ self.factor.T)
         except NumericalError:
             return np.inf
-        apart = values - self.least - 0.5 * np.square(z).sum(axis=1)
-        return float(np.sqrt(np.square(apart).mean())) if np.isfinite(apart).all() else np.inf
+        apart = values - 0.5 * np.square(z).sum(axis=1)
+        return float(apart.std()) if np.isfinite(apart).all() else np.inf
 
 
 def parts_near(
@@ -118,7 +113,7 @@ def parts_near(
     steps = rng.standard_normal((chains, len(normal.mean))) @ normal.factor.T
     starts = transform_of(target).to_bounded(normal.mean + steps - steps.mean(axis=0))
     # nearer than 0.6 nats, independent moves are accepted often
-    if n_rows < MANY or normal.misfit(target, 4, rng) > 0.6:
+    if n_rows < MANY or normal.misfit(target, 8, rng) > 0.6:
         metric = ("dense", {"inverse_mass": normal.covariance})
         return {"initial": starts, "sampler": ("hmc", {"metric": metric})}
     return {

@@ -39,7 +39,7 @@ from surrokit.tables.priors import (
 )
 from surrokit.tables.rows import rows_potential
 from surrokit.targets.functions import NamedPotential
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import FloatArray
 
 _WITH_ERRORS = ("gaussian", "student", "logistic-errors")
 _OF_NUMBERS = (*_WITH_ERRORS, "poisson", "negative-binomial", "gamma", "exponential", "weibull")
@@ -88,7 +88,9 @@ def glm(
         Normal. A number is the standard deviation of every coefficient but intercept and cutpoints.
         A dictionary gives some by name, each a standard deviation or a pair of mean and standard
         deviation; the others are flat, and None is flat for all. Or a prior of all coefficients,
-        in order, as :func:`gaussian_prior` makes it; cutpoints come last.
+        in order, as :func:`gaussian_prior` makes it; cutpoints come last. In place of flat ones
+        coefficients and cutpoints of ``"ordinal"`` have wide ones, of 10 where covariates are
+        standardised.
     intercept_prior
         Of the intercept: a standard deviation, or a pair; flat unless given.
     offset, weights, event : str or array_like of shape (n_rows,), optional
@@ -134,14 +136,11 @@ def glm(
         _check_levels(family, made, levels)
     names, by_column = _coefficients(family, made)
     normal = prior_by_name(prior, intercept_prior, names, by_column)
-    counts = numbers["weights"] > 0.0 if "weights" in numbers else slice(None)
-    design, flat = made.design[counts], flat_columns(normal, made.columns)
-    if family != ORDINAL:
-        check_rank(design, made.columns, flat)
     target = rows_potential(family, made.design, made.response, prior=normal, **numbers, **settings)
-    if family == ORDINAL:
-        _check_decided(made, counts, flat_columns(normal, names))
-    else:
+    if family != ORDINAL:
+        counts = numbers["weights"] > 0.0 if "weights" in numbers else slice(None)
+        design, flat = made.design[counts], flat_columns(normal, made.columns)
+        check_rank(design, made.columns, flat)
         came = numbers.get("event", made.response)  # of times: whether it came
         check_separation(family, design, came[counts], made.columns, flat)
     own = predictor_of(target)
@@ -213,13 +212,25 @@ def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> 
 
 
 def _prior_beside_cutpoints(prior: Any, intercept_prior: One | None, made: Matrices) -> Any:
-    """Return priors by name if there is one number for all coefficients."""
+    """Return priors by name, wide ones where none are given: data alone need not decide.
+
+    They are those of covariates about their means in units of their standard deviations, and of
+    cutpoints there, with a standard deviation of 10.
+    """
+    cutpoints = _cutpoints_of(made.levels)
     if intercept_prior is not None:
         raise ConfigurationError(
             f"the family {ORDINAL!r} has cutpoints in place of an intercept; leave intercept_prior "
-            f"out, and give them priors by name, such as {_cutpoints_of(made.levels)[0]!r}"
+            f"out, and give them priors by name, such as {cutpoints[0]!r}"
         )
-    return dict.fromkeys(made.columns, prior) if is_number(prior) else prior
+    given = dict.fromkeys(made.columns, prior) if is_number(prior) else prior
+    if not isinstance(given, Mapping | None):
+        return given
+    spread, mean = made.design.std(axis=0), made.design.mean(axis=0)
+    units = np.where(spread > 0.0, spread, 1.0)
+    far = float(np.sqrt(1.0 + np.square(mean / units).sum()))
+    usual = dict(zip(made.columns, (10.0 / units).tolist(), strict=True))
+    return {**usual, **dict.fromkeys(cutpoints, 10.0 * far), **(given or {})}
 
 
 def _coefficients(family: Any, made: Matrices) -> tuple[list[str], list[str]]:
@@ -244,21 +255,10 @@ def _order_levels(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> M
         values, numbers = np.unique(made.response, return_inverse=True)
         occurring = tuple(f"{y:g}" for y in values)
     order = _order(made, frame, levels) or list(occurring)
-    absent = [one for one in order if one not in occurring]
-    if absent:
-        raise ConfigurationError(
-            f"level {absent[0]!r} of response {made.label!r} never occurs, so that data leave its "
-            "cutpoints undecided; leave it out of the levels, or join it with a neighbour"
-        )
     if sorted(order) != sorted(occurring):
         raise ConfigurationError(
-            f"levels must name every level of response {made.label!r} once, got {', '.join(order)} "
-            f"for {', '.join(occurring)}; add or drop some"
-        )
-    if len(order) < 2:
-        raise ConfigurationError(
-            f"response {made.label!r} must have at least two levels, got {order[0]} alone; there "
-            "is nothing to tell apart"
+            f"levels must name every level of response {made.label!r} once, and no level that "
+            f"never occurs, got {', '.join(order)} for {', '.join(occurring)}; add or drop some"
         )
     kept = [k for k, name in enumerate(made.columns) if name != INTERCEPT]
     if not kept:
@@ -300,27 +300,3 @@ def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str
 def _cutpoints_of(levels: Sequence[str]) -> list[str]:
     """Return the names of the cutpoints between levels, such as ``low|high``."""
     return [f"{lower}|{upper}" for lower, upper in pairwise(levels)]
-
-
-def _check_decided(made: Matrices, counts: BoolArray | slice, flat: BoolArray) -> None:
-    """Raise unless data and priors decide on coefficients and cutpoints.
-
-    Cutpoints may move together unless one has a prior: they are as a column of ones. Categories
-    grow without end along a direction on which every upper cutpoint less its row's predictor
-    rises, and every lower one falls. These are the terms of a logistic regression.
-    """
-    n_columns = len(made.columns)
-    x, y = made.design[counts], made.response[counts].astype(np.int64)
-    ones = np.column_stack([np.ones(len(x)), x])
-    together = bool(flat[n_columns:].all())
-    check_rank(ones, ["the cutpoints", *made.columns], np.append(together, flat[:n_columns]))
-    n_cutpoints = len(made.levels) - 1
-    upper, lower = np.flatnonzero(y < n_cutpoints), np.flatnonzero(y > 0)
-    terms = np.hstack(
-        [-x[np.append(upper, lower)], np.zeros((len(upper) + len(lower), n_cutpoints))]
-    )
-    cutpoints = np.append(y[upper], y[lower] - 1)
-    terms[np.arange(len(terms)), n_columns + cutpoints] = 1.0
-    rises = np.repeat([1.0, 0.0], [len(upper), len(lower)])
-    names = [*made.columns, *_cutpoints_of(made.levels)]
-    check_separation("logistic", terms, rises, names, flat)

@@ -43,6 +43,12 @@ FORMS = {
 }
 
 
+def usual(design):
+    """Return wide scales of coefficients, and that of cutpoints."""
+    spread, mean = design.std(axis=0), design.mean(axis=0)
+    return 10.0 / spread, 10.0 * np.sqrt(1.0 + np.square(mean / spread).sum())
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_ordered_levels_have_cutpoints_in_place_of_an_intercept(form):
     columns, more, levels = FORMS[form]
@@ -51,7 +57,8 @@ def test_ordered_levels_have_cutpoints_in_place_of_an_intercept(form):
     ours = sk.glm("grade ~ age + sex", GRADED.assign(**columns), "ordinal", prior=prior, **more)
     assert ours.parameters.labels == ["age", "sex[T.m]", cutpoint, "|".join(levels[1:])]
     design = np.column_stack([AGE, GRADED.sex == "m"])
-    normal = sk.gaussian_prior([0.0, 0.0, 1.0, 0.0], [0.5, np.inf, 4.0, np.inf])
+    wide, far = usual(design)
+    normal = sk.gaussian_prior([0.0, 0.0, 1.0, 0.0], [0.5, wide[1], 4.0, far])
     theirs = sk.rows_potential("ordinal", design, PLACES, prior=normal)
     assert ours.capabilities == theirs.capabilities
     np.testing.assert_allclose(ours.value(PLACED), theirs.value(PLACED), rtol=1e-12)
@@ -60,7 +67,8 @@ def test_ordered_levels_have_cutpoints_in_place_of_an_intercept(form):
 
 def test_one_prior_is_that_of_all_coefficients_but_cutpoints():
     ours = sk.glm("grade ~ age", GRADED, "ordinal", prior=0.5, levels=ORDER)
-    normal = sk.gaussian_prior(0.0, [0.5, np.inf, np.inf])
+    far = usual(AGE[:, None])[1]
+    normal = sk.gaussian_prior(0.0, [0.5, far, far])
     theirs = sk.rows_potential("ordinal", AGE[:, None], PLACES, prior=normal)
     at = np.array([[0.1, 4.0, 6.0]])
     np.testing.assert_allclose(ours.value(at), theirs.value(at), rtol=1e-12)
@@ -82,13 +90,16 @@ UNDECIDED = {
         {"data": GRADED.assign(grade=GRADED.grade.astype("category"))},
         "give the order by levels=",
     ),
-    "a level that never occurs": ({"levels": [*ORDER, "top"]}, "level 'top' of .* never occurs"),
+    "a level that never occurs": (
+        {"levels": [*ORDER, "top"]},
+        "no level that never occurs, got .*top",
+    ),
     "a level without a place": ({"levels": ORDER[:2]}, "levels must name every level of .* once"),
     "a level twice": ({"levels": [*ORDER, "mid"]}, "levels must name every level of .* once"),
     "levels in a text": ({"levels": "low,mid,high"}, "levels must be a list, the lowest level"),
     "one level": (
         {"data": GRADED[GRADED.grade == "mid"], "levels": ["mid"]},
-        "must have at least two levels, got mid alone",
+        "at least two of them",
     ),
     "no covariate": ({"formula": "grade ~ 1", "levels": ORDER}, "needs a covariate, since its"),
     "a prior of the intercept": (
@@ -98,14 +109,6 @@ UNDECIDED = {
     "levels of another family": (
         {"family": "multinomial", "levels": ORDER},
         "levels go with the family 'ordinal', got them for 'multinomial'",
-    ),
-    "columns that make a constant": (
-        {"formula": "grade ~ 0 + sex", "levels": ORDER},
-        "columns the cutpoints, sex.* are linearly dependent",
-    ),
-    "a column that separates": (
-        {"data": GRADED.assign(age=PLACES), "levels": ORDER},
-        "columns age, .* of the design separate the responses",
     ),
 }
 
@@ -118,6 +121,13 @@ def test_levels_that_are_undecided_are_refused_with_advice(case):
         sk.glm(**{**usual, **given})
 
 
-def test_priors_decide_what_columns_leave_open():
-    sk.glm("grade ~ 0 + sex", GRADED, "ordinal", prior=1.0, levels=ORDER)
-    sk.glm("grade ~ 0 + sex", GRADED, "ordinal", prior={"low|mid": 1.0}, levels=ORDER)
+@pytest.mark.parametrize("case", ["a constant", "separated"])
+def test_wide_priors_decide_what_data_leave_open(case):
+    """Along every direction from 0 the potential grows at last."""
+    formula = "grade ~ 0 + sex" if case == "a constant" else "grade ~ age"
+    data = GRADED if case == "a constant" else GRADED.assign(age=PLACES)
+    target = sk.glm(formula, data, "ordinal", levels=ORDER)
+    ways = np.random.default_rng(0).standard_normal((200, target.dim))
+    ways[:, -2:].sort(axis=1)
+    assert (target.value(1e4 * ways) > target.value(10.0 * ways)).all()
+    assert target.unnormalized == ()

@@ -113,10 +113,11 @@ def test_a_seed_and_partitions_are_enough_for_the_same_draws(tmp_path):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("ahead", [1, 50, 4096])
-def test_rows_are_drawn_with_their_probabilities(ahead):
+@pytest.mark.parametrize("ahead", [1, 4096])
+def test_rows_are_drawn_with_their_probabilities(ahead, monkeypatch):
     """Shares of 40 rows in 30000 draws, each within 5 standard errors: false alarms 1 in 4e4."""
-    ours, theirs = pair("student", n=40, size=7, ahead=ahead)
+    monkeypatch.setattr("surrokit_dask.partitions.AHEAD", ahead)
+    ours, theirs = pair("student", n=40, size=7)
     psi = theirs.row_bounds(np.eye(3))
     draws = ours.row_draws(np.eye(3))
     rng = np.random.default_rng(0)
@@ -155,7 +156,7 @@ def test_one_pass_serves_many_decisions(monkeypatch):
     for _ in range(200):
         thinning.survival(ends, np.ones(4, dtype=bool), rng)
     assert thinning.expected_rows * 800 > 300
-    assert len(passes) <= 4  # one for each ball
+    assert len(passes) <= 2
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # in Dask, by pandas
@@ -207,7 +208,6 @@ def test_partitions_without_rows_are_passed_over():
         ),
         ({"terms": "multinomial"}, ConfigurationError, "cannot be 'multinomial', as a partition"),
         ({"terms": "ordinal"}, ConfigurationError, "cannot be 'ordinal', as a partition"),
-        ({"ahead": 0}, ConfigurationError, "ahead must be at least 1, got 0"),
         (
             {"response": in_partitions(-EVENTS)},
             ConfigurationError,

@@ -76,52 +76,32 @@ def test_parser_makes_the_papers_columns(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "place", "entry", "message"),
+    ("change", "said"),
     [
-        ("euribor3m", None, None, r"got one without euribor3m; download"),
-        ("contact", 5, "pigeon", r"column contact .* cellular, telephone, got 'pigeon'"),
-        ("age", 5, "old", r"column age of .* must hold a number"),
-        ("age", slice(None), "30", "every column must vary, got column 1 constant"),
+        (lambda text: text.replace("euribor3m", "euribor"), "KeyError.'euribor3m'.; download"),
+        (lambda text: text.replace("telephone", "pigeon"), "pigeon"),
+        (lambda text: text.replace("no;", "no;;"), "cannot be read as that"),
+        (lambda text: text + "1;2;3\n", "cannot be read as that"),
+        (lambda text: text.splitlines()[0], "every column must vary over its 0 rows"),
+        (lambda text: text.replace("telephone", "cellular"), "every column must vary"),
+        (lambda _: "", "every column must vary over its 0 rows"),
+        (lambda _: "\xff\x00", "cannot be read as that"),
     ],
 )
-def test_columns_that_are_not_those_expected(column, place, entry, message, table, tmp_path):
-    if place is None:
-        del table[column]
-    else:
-        entries = np.array(table[column], dtype=object)
-        entries[place] = entry
-        table[column] = entries.tolist()
-    with pytest.raises(TargetError, match=message):
-        bank_regression(written(table, tmp_path / "bank.csv"))
-
-
-def test_lines_that_are_not_those_expected(table, tmp_path):
+def test_tables_that_are_not_those_expected(change, said, table, tmp_path):
     path = written(table, tmp_path / "bank.csv")
-    whole = path.read_text()
-    path.write_text(whole + "1;2;3\n")
-    with pytest.raises(
-        TargetError, match="must have 16 fields separated by ';', got another number in line 28"
-    ):
+    path.write_text(change(path.read_text()), encoding="latin-1")
+    with pytest.raises(TargetError, match=said):
         bank_regression(path)
-    path.write_text(whole.splitlines()[0] + "\n")
-    with pytest.raises(TargetError, match="at least 2 rows, got 0"):
-        bank_regression(path)
-    for content in ("", "age,job\n1,2\n", "\n\n"):
-        path.write_text(content)
-        with pytest.raises(TargetError, match=r"bank-additional-full\.csv"):
-            bank_regression(path)
 
 
 def test_unreadable_files(tmp_path):
     (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x81")
-    for name in ("absent.csv", "broken.csv.gz", "binary.csv"):
-        with pytest.raises(TargetError, match=f"{name} could not be read"):
-            bank_regression(tmp_path / name)
-    with pytest.raises(TargetError, match=r"got none; download bank-additional\.zip"):
-        bank_regression()
-    with pytest.raises(TargetError, match=r"got none; download a9a from"):
-        a9a_regression()
+    for path in (None, tmp_path / "absent.csv", tmp_path / "broken.csv.gz"):
+        with pytest.raises(TargetError, match=r"cannot be read as that.* download bank"):
+            bank_regression(path)
+        with pytest.raises(TargetError, match=r"cannot be read as that.* download a9a"):
+            a9a_regression(path)
 
 
 def test_the_real_file_gives_the_papers_matrix(data_folder):
@@ -136,19 +116,11 @@ def test_the_real_file_gives_the_papers_matrix(data_folder):
 TEXT = "-1 3:1 11:1 123:1 \n+1 1:0.5\n-1\n\n+1 2:-1.5e1 3:1\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "the file must be LIBSVM's training file a9a, lines of .* got no lines; download a9a"),
-        ("+1 3:1 124:1\n", "the file must be LIBSVM's training file a9a"),
-        ("age;job\n", "the file must be LIBSVM's training file a9a"),
-        ("3 1:1\n", "labels of a9a must be -1 and"),
-    ],
-)
-def test_files_that_are_not_a9a(text, message, tmp_path):
+@pytest.mark.parametrize("text", ["", "+1 3:1 124:1\n", "age;job\n", "3 1:1\n"])
+def test_files_that_are_not_a9a(text, tmp_path):
     path = tmp_path / "a9a"
     path.write_text(text)
-    with pytest.raises(TargetError, match=message):
+    with pytest.raises(TargetError, match="path must be that of LIBSVM's training file a9a"):
         a9a_regression(path)
 
 

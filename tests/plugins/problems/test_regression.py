@@ -17,6 +17,7 @@ from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.potentials import Ball
 from surrokit.registry.catalogue import Catalogue
 from surrokit.testing import check_potential
+from surrokit_problems.design import Design, whitening
 from surrokit_problems.families import LOGISTIC, Family
 from surrokit_problems.regression import simulate_regression
 from surrokit_problems.rows import GeneralizedLinearModel
@@ -133,6 +134,35 @@ def test_columns_of_a_design_need_not_be_made(form, family):
             found.remainders(b, some, pairs), expected.remainders(b, some, pairs), atol=1e-10
         )
     assert ours.predictor is None
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_what_is_kept_is_asked_for_again_by_its_own_arguments(family):
+    kept, rows, owners = target(family), np.array([3, 0, 7]), np.arange(3)
+    for place, order in [(0, 2), (0, 3), (1, 3), (1, 2), (0, 2)]:
+        found = kept.expand(POSITIONS[place], order)
+        expected = target(family).expand(POSITIONS[place], order)
+        assert_allclose(found.value(POSITIONS), expected.value(POSITIONS), rtol=1e-12)
+        left = expected.remainders(POSITIONS, rows, owners)
+        assert_allclose(found.remainders(POSITIONS, rows, owners), left, rtol=1e-9)
+        factor = (1.0 + place) * np.eye(3)
+        ball = {"ball": Ball(centre=POSITIONS[place], radius=1.0)} if kept.family.local else {}
+        bounds = [each.row_bounds(factor, order, **ball) for each in (kept, target(family))]
+        assert_allclose(*bounds, rtol=1e-12)
+
+
+def test_third_derivatives_of_many_rows_keep_seven_digits_in_every_direction():
+    """Columns are far from 0 and of unlike size; products are in single precision."""
+    rng = np.random.default_rng(0)
+    rows = (rng.standard_normal((2000, 80)) + 3.0) * np.geomspace(1e-3, 1e3, 80)
+    design, weights = Design(rows), rng.standard_normal(2000)
+    factor = whitening(design.gram(np.abs(weights)))
+    ways = (factor @ rng.standard_normal((80, 20))).T
+    found = np.einsum(
+        "ijk,ni,nj,nk->n", design.third_moments(weights, factor), *[ways] * 3, optimize=True
+    )
+    cubes = (rows @ ways.T) ** 3
+    assert_allclose(found, weights @ cubes, atol=1e-6 * (np.abs(weights) @ np.abs(cubes)).max())
 
 
 def test_priors_are_normal_and_flat_unless_given():

@@ -244,7 +244,7 @@ def many():
 
 @pytest.mark.parametrize("case", ["weights", "poisson"])
 def test_with_many_rows_a_few_of_them_decide(many, case):
-    x, response, counts = many
+    x, response, counts = many[0] + [2.0, -5.0, 0.0, 1.0], *many[1:]
     weights = np.where(np.arange(len(x)) % 2, 2.0, 0.0)
     estimator, plain = BayesianLogisticRegression(**QUICK), LogisticRegression(C=1e4)
     if case == "poisson":
@@ -259,6 +259,8 @@ def test_with_many_rows_a_few_of_them_decide(many, case):
     plain.fit(x, response, sample_weight=weights)
     sd = found.coef_draws_.std(axis=0)
     assert (np.abs(np.ravel(found.coef_) - np.ravel(plain.coef_)) < 0.4 * sd).all()
+    level = np.ravel(found.intercept_ - plain.intercept_)
+    assert np.abs(level) < 0.4 * found.intercept_draws_.std()
 
 
 @pytest.mark.parametrize("by_few", [False, True])
