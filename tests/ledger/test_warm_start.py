@@ -177,7 +177,9 @@ def test_gradients_by_an_adjoint_are_of_the_data_that_they_were_made_with(tmp_pa
         return sk.forward_potential(
             lambda q: np.array([q[0] + q[1], q[0] - q[1]]),
             vjp=lambda q, w: np.array([w[0] + w[1], w[0] - w[1]]),
-            dim=2, data=data, noise_sd=0.4,
+            dim=2,
+            data=data,
+            noise_sd=0.4,
         )
 
     sk.sample(by_adjoint((0.1, 0.2)), path=tmp_path / "a", **SMALL)
