@@ -202,12 +202,20 @@ def is_held(error: BaseException | None) -> bool:
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+_NO_LEDGER = (
+    "is no ledger of surrokit, or its tables are damaged; give a file that "
+    "surrokit.sample(..., path=...) has written"
+)
+
+
 def _complain(name: str, error: Exception) -> str:
     if is_held(error):
         return f"is held by another process ({error}). Wait until it lets go of the file"
     code = getattr(error, "sqlite_errorcode", None)
     short = code == sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
     kind = None if code is None or short else code & 0xFF
+    if kind == sqlite3.SQLITE_NOTADB:
+        return _NO_LEDGER
     if kind == sqlite3.SQLITE_FULL:
         return (
             f"cannot be written ({error}); all that was written before is safe. Make room, and go "
@@ -267,18 +275,11 @@ class Store:
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Store:
         """Open a file to read it or to write on."""
-        try:  # to open a pipe would wait for a writer
-            if path.exists() and not path.is_file():
-                raise OSError("it is no plain file")
-            with path.open("rb") as file:
-                is_sqlite = file.read(16) == b"SQLite format 3\x00"
-        except OSError as error:
+        if not path.is_file():  # to open a pipe would wait for a writer
             raise LedgerError(
-                f"cannot read {path}: {error.strerror or error}; give a file that "
+                f"cannot read {path}: there is no file, or it is no plain file; give a file that "
                 "surrokit.sample(..., path=...) has written"
-            ) from error
-        if not is_sqlite:
-            raise _no_ledger(path, "its beginning is")
+            )
         with reading(path):
             store = cls(path, write=write)
             try:
@@ -316,7 +317,7 @@ class Store:
         plain = all(kind in ("table", "index") and root for kind, root, *_ in held)
         whole = plain and TABLES.items() <= {(name, sql) for *_, name, sql in held}
         if number != APPLICATION_ID or not whole:
-            raise _no_ledger(self.path, "its tables are")
+            raise LedgerError(f"{self.path} {_NO_LEDGER}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -375,10 +376,3 @@ class Store:
         with reading(self.path):
             rows = self.rows("SELECT name, value FROM facts")
             return {name: json.loads(text, object_hook=_array) for name, text in rows}
-
-
-def _no_ledger(path: Path, what: str) -> LedgerError:
-    return LedgerError(
-        f"{path} is no ledger of surrokit, or {what} damaged; give a file that "
-        "surrokit.sample(..., path=...) has written"
-    )
