@@ -376,3 +376,13 @@ class Store:
         with reading(self.path):
             rows = self.rows("SELECT name, value FROM facts")
             return {name: json.loads(text, object_hook=_array) for name, text in rows}
+
+    def facts_of_run(self) -> dict[str, Any]:
+        """Return the facts of a run; LedgerError of the file of a model."""
+        facts = self.facts()
+        if "model" in facts:
+            raise LedgerError(
+                f"{self.path} holds evaluations of a model, and no run; give it to "
+                "surrokit.model(..., path=...)"
+            )
+        return facts
