@@ -154,6 +154,11 @@ def cannot_write(what: object, error: OSError) -> LedgerError:
     )
 
 
+def _make_empty(path: Path) -> None:
+    """Make an empty file, which only its owner can read."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 @contextmanager
 def made_beside(path: Path) -> Iterator[Path]:
     """Yield another name for a new file, which gets its own at the end of the block."""
@@ -257,7 +262,7 @@ class Store:
         holds its lock.
         """
         with made_beside(path.absolute()) as new:
-            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            _make_empty(new)
             store = cls(new, write=True)
             store.path = path.absolute()  # in messages
             try:
@@ -343,6 +348,16 @@ class Store:
             finally:
                 with suppress(sqlite3.Error):
                     self.execute("ROLLBACK")
+
+    def put_aside(self, copy: Path, facts: Mapping[str, Any]) -> None:
+        """Copy all that there is to a new file, and leave some facts alone in its place."""
+        with made_beside(copy) as new, reading(self.path):
+            _make_empty(new)
+            self.execute("VACUUM INTO ?", (str(new),))
+        with self.transaction():
+            for table in TABLES:
+                self.execute(f"DELETE FROM {table}")
+            self.write_facts(facts)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Do a statement that returns nothing."""
