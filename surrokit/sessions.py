@@ -48,8 +48,6 @@ from surrokit.registry.discovery import default_plugins
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Observers, list_observers
-from surrokit.tables.formula import read_predictor, write_predictor
-from surrokit.targets.energies import KIND as ERRORS
 from surrokit.targets.energies import read_errors, write_errors
 
 PREDICTOR = "predictor"
@@ -296,9 +294,8 @@ class Watch(NamedTuple):
 
 def _opened(ledger: Ledger, account: Account) -> Run:
     (warmup, kept), weights, ended = ledger.traces(), ledger.weights(), account.state == "ended"
-    plain, dim = ledger.facts.get(PREDICTOR), ledger.parameters.dim
-    of_outputs = plain is not None and plain["kind"] == ERRORS  # else of rows
-    predictor: Any = read_errors(plain or {}, dim) if of_outputs else read_predictor(plain)
+    plain = ledger.facts.get(PREDICTOR)
+    predictor: Any = None if plain is None else read_errors(plain, ledger.parameters.dim)
     same = {name: getattr(account, name) for name in _AS_ACCOUNTED}
     told = SimpleNamespace(**{name: frozenset(of) for name, of in account.sampler.items()})
     run = Run(
@@ -334,7 +331,7 @@ def new_file(
     """
     predictor = predictor_of(asked.exact)
     facts = describe_target(asked.exact) | describe_settings(asked) | describe_generator(rng)
-    facts[PREDICTOR] = write_errors(predictor) or write_predictor(predictor)
+    facts[PREDICTOR] = write_errors(predictor)
     with held(Path(path), partial(Store.made, facts=facts)) as (store, lock):
         return RunFile(store, lock, is_new=True)
 

@@ -100,21 +100,10 @@ def _correlation(constraint: Any, z: Any) -> tuple[Any, Any]:
     return matrix.ravel(), jnp.sum((size - columns) * log_sech)
 
 
-def _covariance(constraint: Any, z: Any) -> tuple[Any, Any]:
-    jnp, size = load_jax().numpy, constraint.size
-    rows, columns = np.tril_indices(size)
-    on = rows == columns
-    numbers = jnp.where(on, jnp.exp(jnp.where(on, z, 0.0)), z)
-    factor = jnp.zeros((size, size)).at[rows, columns].set(numbers)
-    log = size * np.log(2.0) + jnp.sum(np.where(on, size - rows + 1.0, 0.0) * z)
-    return (factor @ factor.T).ravel(), log
-
-
 _MAPS: Mapping[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "simplex": _simplex,
     "ordered": _ordered,
     "unit_vector": _unit_vector,
     "circular": _circular,
     "correlation": _correlation,
-    "covariance": _covariance,
 }

@@ -16,7 +16,6 @@ from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plaus
 from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace
@@ -187,7 +186,7 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential(Travelling, ShownTarget):
+class JaxPotential(Travelling):
     """A potential on the line, of which every method is compiled at its first call.
 
     ``function`` is U of one position (dim,) on the line, in JAX, and ``transform`` the map from

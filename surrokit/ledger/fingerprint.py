@@ -44,7 +44,6 @@ def describe_target(exact: Potential) -> dict[str, Any]:
             },
             "capabilities": sorted(exact.capabilities),
         },
-        "units": parameters.units,
         "scaling": [of.scaling.shift, of.scaling.matrix] if isinstance(of, Scaled) else None,
         REPORTED: line.reported.labels if isinstance(line, ModelMap) else None,
     }
@@ -63,19 +62,13 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a run's target, and the map to the user's coordinates."""
     with reading(store.path):
         facts = store.facts_of_run()
-        held, units = facts["target"], facts["units"]
+        held = facts["target"]
         if not is_bounded([held["dim"], held["parameters"]]):
             raise LedgerError(
                 f"{store.path} names a target of more numbers than a file may. Begin a new run"
             )
         named = {
-            name: Parameter(
-                tuple(shape),
-                lower=lower,
-                upper=upper,
-                constraint=from_plain(tie),
-                unit=units.get(name),
-            )
+            name: Parameter(tuple(shape), lower=lower, upper=upper, constraint=from_plain(tie))
             for name, (shape, lower, upper, tie) in held["parameters"].items()
         }
         parameters = Parameters(named)

@@ -16,10 +16,10 @@ import attrs
 import numpy as np
 
 from surrokit.errors import ConfigurationError, NotASumError
-from surrokit.potentials import Potential
+from surrokit.potentials import GradientPotential, Potential
 from surrokit.tables.rows import rows_potential
 from surrokit.targets.gaussian import GaussianPrior
-from surrokit.targets.summed import Nothing, Rest, SumAndRest
+from surrokit.targets.summed import Nothing, SumAndRest
 from surrokit.types import FloatArray
 
 ENOUGH_ROWS = 1000
@@ -126,7 +126,7 @@ class Regression:
     read: Callable[[], tuple[Mapping[Any, Form], str | None]]
     arguments: Callable[[FloatArray], Sequence[FloatArray]]
     prior: Callable[[], GaussianPrior | None]
-    rest: Callable[[], Rest]
+    rest: Callable[[], GradientPotential]
 
     def as_sum(self, whole: Potential, start: FloatArray, wanted: bool | None) -> SumAndRest:
         """Return the model, which is ``whole`` on the line and starts at (dim,), as a sum.
@@ -210,7 +210,9 @@ def _rows_of(
     return {"terms": family, "data": design, "response": values, **given}
 
 
-def confirm(terms: Any, rest: Rest, whole: Potential, design: Any, start: FloatArray) -> SumAndRest:
+def confirm(
+    terms: Any, rest: GradientPotential, whole: Potential, design: Any, start: FloatArray
+) -> SumAndRest:
     """Return a sum and its rest, whose density is the library's own up to a number that is added.
 
     The densities are compared at positions about ``start (dim,)``. NotASumError is raised if they

@@ -105,7 +105,7 @@ def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
     """Return the results of all evaluations that a potential declares, by name."""
     found = {}
     for name in sorted(evaluations_of(potential)):
-        results = getattr(potential, name)(*arguments(potential, name, positions))
+        results = getattr(potential, name)(*arguments(name, positions))
         several = results if isinstance(results, tuple) else (results,)
         found.update({f"{name}[{i}]": array for i, array in enumerate(several)})
     return found
@@ -117,7 +117,7 @@ def evaluations_of(potential: Any) -> frozenset[str]:
     return frozenset({"value"}.union(*(methods_of(name) for name in declared)))
 
 
-def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
+def arguments(method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
     """Return positions and, if a method takes factors, read-only ones that depend on rows alone."""
     if method not in WITH_FACTORS:
         return (positions,)
@@ -126,8 +126,5 @@ def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[Float
     if method.endswith("trace_gradient"):
         factors = -0.5 * factors[:, :, None] * factors[:, None, :]
         factors[:, np.arange(dim), np.arange(dim)] += 1.0 + np.sin(positions)
-    if method == "forward_hessian_product":
-        m = potential.forward(positions_for(potential)[:1]).shape[1]
-        factors = np.cos(factors[:, None, :] + np.arange(m)[:, None])
     factors.setflags(write=False)
     return positions, factors

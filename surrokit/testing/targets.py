@@ -17,9 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.coordinates.transforms import products
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.testing import must
 from surrokit.types import Capabilities, FloatArray
@@ -64,7 +63,7 @@ class Derived(ABC):
         return self.derivative(2, self._open(positions))
 
 
-class Target(Derived, ShownTarget):
+class Target(Derived):
     """A potential whose distribution is known exactly, with derivatives up to the third."""
 
     @abstractmethod
@@ -269,8 +268,8 @@ class Banana(MetricTarget):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also the forward map with its first and second derivatives, and perhaps ``vjp``."""
-        of_map = {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+        """Also the forward map with its derivatives, and perhaps ``vjp``."""
+        of_map = {can.FORWARD, can.JACOBIAN}
         return super().capabilities | of_map | ({can.VJP} if self.adjoint else set())
 
     @property
@@ -289,11 +288,6 @@ class Banana(MetricTarget):
         jacobian = np.broadcast_to(np.eye(2), (len(outputs), 2, 2)).copy()
         jacobian[:, 1, 0] = -2.0 * outputs[:, 0]
         return outputs, jacobian
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
-        w = check_weights(weights, self._open(positions))
-        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(w))])
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""

@@ -85,7 +85,7 @@ def test_each_position_is_evaluated_once_in_one_batch(wrap):
     wrapped = wrap(counting := CountingPotential(BANANA))
     positions = BANANA.sample(np.random.default_rng(21), 5)
     for name in sorted(evaluations_of(wrapped)):
-        given = arguments(wrapped, name, positions)
+        given = arguments(name, positions)
         counting.forget()
         getattr(wrapped, name)(*given)
         cost = max(counting.positions.values()), max(counting.batches.values())

@@ -172,7 +172,7 @@ def test_given_starts_evaluations_and_settings_are_kept(tmp_path):
 def test_settings_that_are_plain_data_are_in_the_file(tmp_path):
     settings = {
         "sampler": ("sub-chain", {"kernel": ("hmc", {"metric": ("diagonal", {})}), "length": 3}),
-        "surrogate": ("gp", {"hyperparameters": None, "noise": 0.1, "mean": "linear"}),
+        "surrogate": ("gp", {"hyperparameters": None, "max_signal": 3.0, "mean": "linear"}),
         "schedule": ("greville", {"rate": "logarithmic", "freeze_after": 5}),
         "explorer": ("rounds", {"evaluations": 25}),
         "warmup": 30,

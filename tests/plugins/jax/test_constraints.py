@@ -24,7 +24,6 @@ KINDS = {
     "unit_vector": declare.unit_vector(3),
     "circular": declare.circular((2,)),
     "correlation": declare.correlation(4),
-    "covariance": declare.covariance(3),
 }
 
 
