@@ -115,6 +115,8 @@ class Lock:
                     break
             if self._held:
                 return
+        if cause is not None and not is_held(cause.__cause__):
+            raise cause
         raise LedgerError(
             f"{path} is being written by a run, of this process or another one; wait for its end, "
             "or look at it with surrokit.open_run(...)"
