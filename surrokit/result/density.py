@@ -1,4 +1,4 @@
-"""The surrogate of a run as a normalised density: a prior of other data, or a proposal elsewhere."""
+"""The surrogate of a run as a normalised density: a prior of other data, or a proposal."""
 
 from __future__ import annotations
 
