@@ -221,8 +221,9 @@ def _begin_anew(
     kept = {name: of for name, of in facts.items() if name not in _OF_ONE_RUN}
 
     def replace(path: Path) -> Store:
-        path.rename(former)
-        return Store.made(path, {**kept, **describe_settings(asked)})
+        store = Store.open(path, write=True)
+        store.put_aside(former, {**kept, **describe_settings(asked)})
+        return store
 
     with held(path, replace) as (store, lock):
         rng, file = read_generator(store), RunFile(store, lock)

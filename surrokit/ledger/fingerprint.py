@@ -61,7 +61,7 @@ def _scaling(facts: Mapping[str, Any]) -> Scaling | None:
 def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a run's target, and the map to the user's coordinates."""
     with reading(store.path):
-        facts = store.facts()
+        facts = store.facts_of_run()
         held = facts["target"]
         if not is_bounded([held["dim"], held["parameters"]]):
             raise LedgerError(
@@ -84,7 +84,7 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
 def of_file(store: Store, target: Potential) -> Potential:
     """Return a target as the run of a file has it, or raise and say what differs."""
     with reading(store.path):
-        facts = store.facts()
+        facts = store.facts_of_run()
         scaling, differences = _scaling(facts), facts["settings"]["differences"]
     exact = target if scaling is None else scaled(target, scaling)
     if differences and not isinstance(exact, Differences):

@@ -115,6 +115,8 @@ class Lock:
                     break
             if self._held:
                 return
+        if cause is not None and not is_held(cause.__cause__):
+            raise cause
         raise LedgerError(
             f"{path} is being written by a run, of this process or another one; wait for its end, "
             "or look at it with surrokit.open_run(...)"
@@ -152,6 +154,11 @@ def cannot_write(what: object, error: OSError) -> LedgerError:
         f"cannot write {what}: {error.strerror or error}; give a file in a folder that you may "
         "write to"
     )
+
+
+def _make_empty(path: Path) -> None:
+    """Make an empty file, which only its owner can read."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 @contextmanager
@@ -202,12 +209,20 @@ def is_held(error: BaseException | None) -> bool:
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+_NO_LEDGER = (
+    "is no ledger of surrokit, or its tables are damaged; give a file that "
+    "surrokit.sample(..., path=...) has written"
+)
+
+
 def _complain(name: str, error: Exception) -> str:
     if is_held(error):
         return f"is held by another process ({error}). Wait until it lets go of the file"
     code = getattr(error, "sqlite_errorcode", None)
     short = code == sqlite3.SQLITE_IOERR_SHORT_READ  # of a file that has lost its end
     kind = None if code is None or short else code & 0xFF
+    if kind == sqlite3.SQLITE_NOTADB:
+        return _NO_LEDGER
     if kind == sqlite3.SQLITE_FULL:
         return (
             f"cannot be written ({error}); all that was written before is safe. Make room, and go "
@@ -249,7 +264,7 @@ class Store:
         holds its lock.
         """
         with made_beside(path.absolute()) as new:
-            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            _make_empty(new)
             store = cls(new, write=True)
             store.path = path.absolute()  # in messages
             try:
@@ -267,18 +282,11 @@ class Store:
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Store:
         """Open a file to read it or to write on."""
-        try:  # to open a pipe would wait for a writer
-            if path.exists() and not path.is_file():
-                raise OSError("it is no plain file")
-            with path.open("rb") as file:
-                is_sqlite = file.read(16) == b"SQLite format 3\x00"
-        except OSError as error:
+        if not path.is_file():  # to open a pipe would wait for a writer
             raise LedgerError(
-                f"cannot read {path}: {error.strerror or error}; give a file that "
+                f"cannot read {path}: there is no file, or it is no plain file; give a file that "
                 "surrokit.sample(..., path=...) has written"
-            ) from error
-        if not is_sqlite:
-            raise _no_ledger(path, "its beginning is")
+            )
         with reading(path):
             store = cls(path, write=write)
             try:
@@ -316,7 +324,7 @@ class Store:
         plain = all(kind in ("table", "index") and root for kind, root, *_ in held)
         whole = plain and TABLES.items() <= {(name, sql) for *_, name, sql in held}
         if number != APPLICATION_ID or not whole:
-            raise _no_ledger(self.path, "its tables are")
+            raise LedgerError(f"{self.path} {_NO_LEDGER}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -342,6 +350,16 @@ class Store:
             finally:
                 with suppress(sqlite3.Error):
                     self.execute("ROLLBACK")
+
+    def put_aside(self, copy: Path, facts: Mapping[str, Any]) -> None:
+        """Copy all that there is to a new file, and leave some facts alone in its place."""
+        with made_beside(copy) as new, reading(self.path):
+            _make_empty(new)
+            self.execute("VACUUM INTO ?", (str(new),))
+        with self.transaction():
+            for table in TABLES:
+                self.execute(f"DELETE FROM {table}")
+            self.write_facts(facts)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Do a statement that returns nothing."""
@@ -376,9 +394,12 @@ class Store:
             rows = self.rows("SELECT name, value FROM facts")
             return {name: json.loads(text, object_hook=_array) for name, text in rows}
 
-
-def _no_ledger(path: Path, what: str) -> LedgerError:
-    return LedgerError(
-        f"{path} is no ledger of surrokit, or {what} damaged; give a file that "
-        "surrokit.sample(..., path=...) has written"
-    )
+    def facts_of_run(self) -> dict[str, Any]:
+        """Return the facts of a run; LedgerError of the file of a model."""
+        facts = self.facts()
+        if "model" in facts:
+            raise LedgerError(
+                f"{self.path} holds evaluations of a model, and no run; give it to "
+                "surrokit.model(..., path=...)"
+            )
+        return facts

@@ -35,12 +35,6 @@ def _demand_cache(found: Cache, expected: Cache, what: str, atol: float = 1e-8) 
         must.close(found[name], array, f"{name} in the cache {what}", rtol=1e-7, atol=atol)
 
 
-def _freeze(*arrays: Any) -> None:
-    for array in arrays:
-        if isinstance(array, np.ndarray):
-            array.setflags(write=False)
-
-
 @attrs.frozen(eq=False)
 class _Paths:
     """An integrator on a target, in a metric, with places to start from."""
@@ -76,7 +70,7 @@ class _Paths:
         sizes = np.broadcast_to(np.asarray(step_size, dtype=np.float64), n).copy()
         held = {"positions": positions.copy(), "momenta": momenta.copy()}
         cache = self.integrator.cache(self.hamiltonian, positions)
-        _freeze(sizes, steps, *held.values(), *cache.values())
+        must.freeze(sizes, steps, *held.values(), *cache.values())
         phase = Phase(**held, cache=cache)
         with np.errstate(all="ignore"):
             end, status = self.integrator.advance(self.hamiltonian, phase, sizes, steps)
@@ -189,11 +183,11 @@ class _Energies:
 
     def cache(self, positions: FloatArray) -> tuple[Cache, ...]:
         """Return what goes before the momenta in every call, which cannot be written to."""
-        _freeze(positions, self.vectors)
+        must.freeze(positions, self.vectors)
         if self.target is None:
             return ()
         found: Cache = self.metric.factor(self.target, positions)
-        _freeze(*found.values())
+        must.freeze(*found.values())
         return (found,)
 
     def masses(self, positions: FloatArray) -> FloatArray:

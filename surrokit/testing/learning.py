@@ -6,72 +6,68 @@ Equal histories give equal decisions, and learning ends.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
+import attrs
 import numpy as np
 
 from surrokit.cost.recording import RecordingPotential
-from surrokit.interfaces import Decision, Evaluations, Moment, Stage, Start
+from surrokit.interfaces import Decision, Evaluations, Findings, Moment, Stage, Start
 from surrokit.potentials import Potential
 from surrokit.testing import must
 from surrokit.testing.checks import Factory, check
-from surrokit.testing.targets import Banana, usable
+from surrokit.testing.targets import Banana, Target, usable
 
 N_CHAINS, WARMUP = 4, 80
 """Chains of an exploration, and the length of the warm-up of which it is part."""
 
 
-class Drive:
-    """A whole exploration, as a run makes it, on a target that records every exact call.
+@attrs.frozen(eq=False)
+class _Explored:
+    target: Target
+    findings: Findings
+    rows: Evaluations  # all that there is to learn from
+    n_steps: int
 
-    ``fits`` says whether fits of a surrogate succeed after the first.
+
+def _explore(make: Factory, *, fits: bool = True) -> _Explored:
+    """Make a whole exploration, as a run does, on a target that records every exact call.
+
+    A fit returns a perfect surrogate that costs nothing; the first one fails, and all unless
+    ``fits``.
     """
+    explorer, rng = make(), np.random.default_rng(1605)
+    (target,) = usable(explorer, Banana())
+    recording, blocks, n_fits = RecordingPotential(target, keep=True), list[Evaluations](), count()
 
-    def __init__(self, make: Factory, *, fits: bool = True) -> None:
-        explorer, rng, self.fits = make(), np.random.default_rng(1605), fits
-        (self.target,) = usable(explorer, Banana())
-        self.recording = RecordingPotential(self.target, keep=True)
-        start = Start(
-            potential=self.recording,
-            positions=self.target.sample(np.random.default_rng(1606), N_CHAINS),
-            warmup=WARMUP,
-            evaluated=self.recording.drain,
-            fit=self._fit,
-        )
-        self.blocks: list[Evaluations] = []
-        self.n_steps = self.n_fits = 0
-        steps = iter(explorer.explore(start, rng))
-        self.last = next(steps)
-        self._check_beginning(start, rng)
-        while not self.last.done:
-            must.hold(self.n_steps < WARMUP, f"done is still False after the warm-up of {WARMUP}")
-            last = next(steps, None)
-            must.hold(last is not None, "the exploration ended without an item that is marked done")
-            assert last is not None
-            self.last = last
-            self.n_steps += 1
-            self.blocks += [] if last.rows is None else [last.rows]
-            left = len(self.recording.drain())
-            must.hold(left == 0, f"{left} evaluations of a step were not asked for by evaluated()")
-        must.hold(next(steps, None) is None, "something follows an item that is marked done")
+    def fit(rows: Evaluations) -> Potential | None:
+        blocks.append(rows)
+        return target if next(n_fits) and fits else None
 
-    def _check_beginning(self, start: Start, rng: np.random.Generator) -> None:
-        must.hold(not self.last.done, "the exploration is done before the first step")
-        at = self.last.findings.chains.positions
-        must.equal(at, start.positions, "where the chains are at first")
-        unused = rng.bit_generator.state == np.random.default_rng(1605).bit_generator.state
-        must.hold(unused, "the first item took numbers from the generator")
-
-    def _fit(self, rows: Evaluations) -> Potential | None:
-        """Return a perfect surrogate that costs nothing; the first fit fails."""
-        self.blocks.append(rows)
-        self.n_fits += 1
-        return self.target if self.fits and self.n_fits > 1 else None
-
-    @property
-    def rows(self) -> Evaluations:
-        """All rows to learn from."""
-        return Evaluations.join(self.blocks, 2)
+    start = Start(
+        potential=recording,
+        positions=target.sample(np.random.default_rng(1606), N_CHAINS),
+        warmup=WARMUP,
+        evaluated=recording.drain,
+        fit=fit,
+    )
+    steps = iter(explorer.explore(start, rng))
+    last, n_steps = next(steps), 0
+    must.hold(not last.done, "the exploration is done before the first step")
+    must.equal(last.findings.chains.positions, start.positions, "where the chains are at first")
+    unused = rng.bit_generator.state == np.random.default_rng(1605).bit_generator.state
+    must.hold(unused, "the first item took numbers from the generator")
+    while not last.done:
+        must.hold(n_steps < WARMUP, f"done is still False after the warm-up of {WARMUP}")
+        step = next(steps, None)
+        must.hold(step is not None, "the exploration ended without an item that is marked done")
+        last, n_steps = step or last, n_steps + 1
+        blocks += [] if last.rows is None else [last.rows]
+        left = len(recording.drain())
+        must.hold(left == 0, f"{left} evaluations of a step were not asked for by evaluated()")
+    must.hold(next(steps, None) is None, "something follows an item that is marked done")
+    return _Explored(target, last.findings, Evaluations.join(blocks, 2), n_steps)
 
 
 @check("explorer")
@@ -82,11 +78,11 @@ def check_exploration(make: Factory) -> None:
     step it has asked for all evaluations that it has made; nothing follows its end. The same start
     and generator give the same exploration.
     """
-    Drive(make, fits=False)
-    first, second = Drive(make), Drive(make)
+    _explore(make, fits=False)
+    first, second = _explore(make), _explore(make)
     same = first.n_steps == second.n_steps
     must.hold(same, "two equal explorations took unequal numbers of steps")
-    end, again = (drive.last.findings.chains.positions for drive in (first, second))
+    end, again = (each.findings.chains.positions for each in (first, second))
     must.equal(again, end, "where two equal runs ended")
     what = "training rows of two equal explorations"
     must.equal(second.rows.positions, first.rows.positions, what)
@@ -95,8 +91,8 @@ def check_exploration(make: Factory) -> None:
 @check("explorer")
 def check_findings(make: Factory) -> None:
     """The chains found and the rows to learn from have exact values; other findings are usable."""
-    drive = Drive(make)
-    found, target, rows = drive.last.findings, drive.target, drive.rows
+    explored = _explore(make)
+    found, target, rows = explored.findings, explored.target, explored.rows
     must.shape(found.chains.positions, (N_CHAINS, 2), "positions of the chains found")
     must.between(found.chains.values, -np.inf, np.inf, "values of the chains found")
     exact = target.value(found.chains.positions)

@@ -296,12 +296,8 @@ def check_energy(potential: Any, positions: FloatArray) -> None:
 def check_energy_curvatures(potential: Any, positions: FloatArray) -> None:
     """The energy's curvatures have no negative eigenvalue, and constant ones are so everywhere."""
     outputs, energy = potential.forward(positions), potential.energy
-    found: list[FloatArray] = []
-    must.untouched(
-        lambda: found.extend(energy.curvatures(outputs, positions)),
-        {"outputs": outputs, "positions": positions},
-    )
-    by_outputs, by_positions = found
+    must.freeze(outputs, positions)
+    by_outputs, by_positions = energy.curvatures(outputs, positions)
     (n, m), dim = outputs.shape, positions.shape[1]
     what, diagonal = "curvature of the energy in the", by_outputs.ndim == 2
     must.shape(by_outputs, (n, m) if diagonal else (n, m, m), f"{what} outputs")

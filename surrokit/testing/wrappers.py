@@ -1,4 +1,4 @@
-"""Wrappers of a potential that count calls, hide capabilities, fail, or refuse.
+"""Wrappers of a potential that count calls, hide capabilities, or fail.
 
 They pass on all methods of the inner potential by name, so each works around any potential.
 """
@@ -140,14 +140,3 @@ class Fenced(Wrapped):
         if method in ("value", "value_and_gradient"):
             arrays[0][outside] = np.inf
         return arrays if isinstance(results, tuple) else arrays[0]
-
-
-class Forbidden(Wrapped):
-    """Raises at every evaluation."""
-
-    def evaluate(self, method: str, function: Any, positions: FloatArray) -> Any:  # noqa: ARG002
-        """Refuse."""
-        raise AssertionError(
-            f"{method} was called at {len(positions)} positions of a potential that is no longer "
-            "in use; bind must reach every part inside a part"
-        )

@@ -11,7 +11,6 @@ from surrokit.testing import CountingPotential, Fenced, Limited, Wrapped
 from surrokit.testing.checks import CHECKS, arguments, evaluations_of
 from surrokit.testing.rows import Summed
 from surrokit.testing.targets import Banana, Gaussian, Mixture
-from surrokit.testing.wrappers import WITH_FACTORS, Passing
 
 PARAMETERS = Parameters.declare({"a": (-4.0, None), "b": (-9.0, 30.0)})
 WRAPPERS = {
@@ -91,60 +90,3 @@ def test_each_position_is_evaluated_once_in_one_batch(wrap):
         getattr(wrapped, name)(*given)
         cost = max(counting.positions.values()), max(counting.batches.values())
         assert cost == (5, 1), name
-
-
-PRODUCTS = sorted(WITH_FACTORS)
-KINDS = {
-    "value": "value",
-    "value_and_gradient": "gradient",
-    **{name: name for name in ("gradient", "hessian", "metric")},
-    **{name: name.partition("_")[0] for name in ("hessian_diagonal", *PRODUCTS)},
-}
-"""Methods, and what their positions count as."""
-
-
-@pytest.mark.parametrize(("method", "kind"), KINDS.items())
-def test_recorded_calls_equal_the_positions_evaluated(method, kind):
-    inside = CountingPotential(Gaussian())
-    outside = RecordingPotential(inside, keep=False)
-    given = arguments(method, np.ones((5, 2)))
-    getattr(outside, method)(*given)
-    getattr(outside, method)(*(each[:2] for each in given))
-    assert outside.calls[kind] == 7 == inside.positions[method]
-    assert sum(outside.calls.values()) == 7
-
-
-@pytest.mark.parametrize("method", PRODUCTS)
-def test_where_nothing_could_be_evaluated_there_is_no_number(method):
-    class Failing(Passing):
-        def evaluate(self, name, function, positions):
-            if name in PRODUCTS:
-                raise RuntimeError("no")
-            return function(positions)
-
-    failing = Failing(Banana())
-    outside = RecordingPotential(failing, keep=False)
-    found = getattr(outside, method)(*arguments(method, np.ones((5, 2))))
-    assert found.shape == (5, 2)
-    assert np.isnan(found).all()
-
-
-@pytest.mark.parametrize(
-    ("method", "call", "inner"),
-    [
-        ("value", "forward", "forward"),
-        ("forward", "forward", "forward"),
-        ("value_and_gradient", "jacobian", "forward_and_jacobian"),
-        ("gradient", "jacobian", "forward_and_jacobian"),
-        ("forward_and_jacobian", "jacobian", "forward_and_jacobian"),
-    ],
-)
-def test_calls_of_a_forward_potential_are_counted_as_such(method, call, inner):
-    inside = CountingPotential(Banana())
-    outside = RecordingPotential(inside, keep=True)
-    given = arguments(method, np.ones((5, 2)))
-    inside.forget()
-    getattr(outside, method)(*given)
-    assert outside.calls[call] == 5 == inside.positions[inner]
-    assert len(outside.drain()) == 5
-    assert sum(outside.calls.values()) == 5

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CONVEX, HESSIAN
+from surrokit.capabilities import HESSIAN
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Hamiltonian, Status
 from surrokit.kernel.hamiltonian import metropolis
@@ -31,6 +32,11 @@ class Passing:
 
     def again(self, inner):
         return type(self)(inner, **{k: v for k, v in vars(self).items() if k != "inner"})
+
+
+def changed(inner: Any, **methods: Any) -> Passing:
+    """Return a part with methods by functions of the sound part and their arguments."""
+    return Passing(inner, **{name: partial(method, inner) for name, method in methods.items()})
 
 
 # --- corrections ---
@@ -105,7 +111,7 @@ class LinearTermsDropped(_BrokenCorrection):
     """Expands the terms without g_i . h, as if the centre were a mode of each of them."""
 
     def spoilt(self, potential):
-        return _OtherExpansion(potential, _WithoutLinearTerms)
+        return _OtherExpansion(potential, WithoutLinearTerms)
 
 
 class BoundsHalved(_BrokenCorrection):
@@ -118,7 +124,7 @@ class BoundsHalved(_BrokenCorrection):
         return _OtherExpansion(potential, _CutOff)
 
 
-class _WithoutLinearTerms(Passing):
+class WithoutLinearTerms(Passing):
     def value(self, positions):
         return self.inner.value(positions) - (positions - self.inner.centre) @ self.inner.gradient
 
@@ -398,51 +404,6 @@ class Answers(Wrapped):
         return self.change(function, positions)
 
 
-class SelectsOnce(Wrapped):
-    """A sum in which a row counts once, however often it is given."""
-
-    def select(self, rows):
-        return self.inner.select(np.unique(rows))
-
-
-class LinearTermsLost(Wrapped):
-    """A sum whose expansions lack their linear terms."""
-
-    def expand(self, centre):
-        return _WithoutLinearTerms(self.inner.expand(centre))
-
-
-class ChangesTwiced(Wrapped):
-    """A sum whose rows are said to change by twice as much as they do."""
-
-    def expand(self, centre):
-        inner = self.inner.expand(centre)
-        return Passing(inner, changes=lambda *given: 2.0 * inner.changes(*given))
-
-
-class ClaimsConvex(Wrapped):
-    """Claims that its Hessian is positive definite, whatever is inside."""
-
-    @property
-    def capabilities(self):
-        return self.inner.capabilities | {CONVEX}
-
-
-class WidensNormal(Wrapped):
-    """Says that a normal distribution is a little wider than it is."""
-
-    @property
-    def factor(self):
-        return np.asarray(1.01 * self.inner.factor)
-
-
-class HalvesRowBounds(Wrapped):
-    """Gives bounds of its rows half as large as they are."""
-
-    def row_bounds(self, factor):
-        return 0.5 * self.inner.row_bounds(factor)
-
-
 # --- samplers ---
 
 
@@ -464,15 +425,6 @@ class KineticEnergyLeftOut(_BrokenSampler):
 
     def spoilt(self, proposal):
         return attrs.evolve(proposal, log_correction=np.zeros(len(proposal.positions)))
-
-
-class HidesUnits(_BrokenSampler):
-    """Does not say that its caches depend on the covariance, so that they are not remade."""
-
-    caches_metric = False
-
-    def spoilt(self, proposal):
-        return proposal
 
 
 class Misproposed(_BrokenSampler):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mutants as mu
+from surrokit.capabilities import CONVEX
 from surrokit.compose import make
 from surrokit.testing import (
     CHECK_RATE,
@@ -104,8 +105,20 @@ def says(broken, *changes):
     return [partial(broken, says=change) for change in changes]
 
 
-def has(**changed):
-    return [partial(mu.Passing, **changed)]
+def has(**attributes):
+    return [partial(mu.Passing, **attributes)]
+
+
+def changed(**methods):
+    return [partial(mu.changed, **methods)]
+
+
+def changes_twice(expansion):
+    return mu.changed(expansion, changes=lambda of, *given: 2.0 * of.changes(*given))
+
+
+def claims_convex(sound):
+    return mu.Passing(Mixture(), capabilities=Mixture().capabilities | {CONVEX})
 
 
 def hmc_of_two_metrics(sound):
@@ -145,10 +158,16 @@ CONTROLS = {
     corrections.check_decision: {"metropolis": [mu.OldCacheKept]},
     corrections.check_failures_rejected: {"metropolis": says(mu.Mistold, all_well)},
     corrections.check_cost: {"metropolis": says(mu.Mistold, all_well, all_moved)},
-    rows.check_row_bounds: {"rows": [mu.HalvesRowBounds]},
-    rows.check_selected: {"rows": [mu.SelectsOnce]},
-    rows.check_expansion: {"rows": [mu.LinearTermsLost]},
-    rows.check_remainders: {"rows": [mu.ChangesTwiced]},
+    rows.check_row_bounds: {
+        "rows": changed(row_bounds=lambda of, factor: 0.5 * of.row_bounds(factor))
+    },
+    rows.check_selected: {"rows": changed(select=lambda of, rows: of.select(np.unique(rows)))},
+    rows.check_expansion: {
+        "rows": changed(expand=lambda of, centre: mu.WithoutLinearTerms(of.expand(centre)))
+    },
+    rows.check_remainders: {
+        "rows": changed(expand=lambda of, centre: changes_twice(of.expand(centre)))
+    },
     samplers.check_invariant: {
         "hmc": [
             *(mu.KineticEnergyLeftOut, mu.SignTurned, mu.RefusesFarPoints, mu.RejectsIndefinite),
@@ -165,7 +184,7 @@ CONTROLS = {
         "plain sub-chain": [lambda sound: mu.NotPalindromic()],
     },
     check_two_modes_kept: {"rmhmc": [mu.RejectsIndefinite, rmhmc_of_two_metrics]},
-    samplers.check_binding: {"rmhmc": [mu.HidesUnits]},
+    samplers.check_binding: {"rmhmc": has(caches_metric=False)},
     samplers.check_proposal: {"hmc": has(tunes=frozenset({"temper"}))},
     samplers.check_path_quantities: {"hmc": says(mu.Misproposed, stale_cache)},
     samplers.check_failures_flagged: {"hmc": says(mu.Misproposed, all_well)},
@@ -211,8 +230,8 @@ CONTROLS = {
         "adjoint banana": shifted("forward_and_jacobian", "forward_and_gradient")
     },
     potentials.check_energy: {"adjoint banana": shifted("forward")},
-    potentials.check_convex: {"normal": [lambda sound: mu.ClaimsConvex(Mixture())]},
-    potentials.check_gaussian: {"normal": [mu.WidensNormal]},
+    potentials.check_convex: {"normal": [claims_convex]},
+    potentials.check_gaussian: {"normal": has(factor=1.01 * Gaussian().factor)},
 }
 """Check to the names of sound parts, and to what is broken of each."""
 
@@ -220,7 +239,8 @@ CONTROLS = {
 def named(broken):
     """Return the name of a mutant, or all that a function which makes one refers to."""
     if isinstance(broken, partial):
-        words = [getattr(each, "__name__", str(each)) for each in broken.keywords.values()]
+        words = [getattr(each, "__name__", each) for each in broken.keywords.values()]
+        words = [word for word in words if isinstance(word, str)]
         return " ".join([broken.func.__name__, *broken.keywords, *words])
     return broken.__name__ if isinstance(broken, type) else " ".join(broken.__code__.co_names)
 

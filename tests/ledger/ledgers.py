@@ -71,7 +71,7 @@ def forward(paid, data=(0.5, 0.2, 0.3), noise_sd=0.4, prior_sd=1.0):
 
 
 LEARNT = {"sampler": "hmc", "surrogate": ("additive", {"n_nodes": 20})}
-WEIGHTS = ("weights", {"chains": 16, "warmup": 60, "effective": 800})
+WEIGHTS = ("weights", {"chains": 16, "warmup": 60, "effective": 2400})
 KINDS = {
     "hmc": (plain, {"sampler": "hmc", "warmup": 60, "draws": 40}),
     "sub-chain": (

@@ -257,7 +257,9 @@ def test_a_run_that_is_over_is_not_made_again(whole, tmp_path):
     assert [query(held, each) for each in tables] == before
     # where more draws are wanted it begins anew beside the run as it was
     sk.resume(held, plain(Counted()), draws=60, check=False, progress=False)
-    assert np.array_equal(sk.open_run(tmp_path / "a.before").draws, run.draws)
+    former = tmp_path / "a.before"
+    assert np.array_equal(sk.open_run(former).draws, run.draws)
+    assert former.stat().st_mode & 0o077 == 0
 
 
 def other_generator(path):

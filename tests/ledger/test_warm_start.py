@@ -170,3 +170,19 @@ def test_weighted_answers_begin_from_draws_of_chains(enough):
     run = sk.sample(forward(Counted()), warm_start=enough[1], **settings)
     assert run.answer is not None
     assert sum(map(len, run.answer.rounds)) > 60
+
+
+def test_gradients_by_an_adjoint_are_of_the_data_that_they_were_made_with(tmp_path):
+    def by_adjoint(data):
+        return sk.forward_potential(
+            lambda q: np.array([q[0] + q[1], q[0] - q[1]]),
+            vjp=lambda q, w: np.array([w[0] + w[1], w[0] - w[1]]),
+            dim=2,
+            data=data,
+            noise_sd=0.4,
+        )
+
+    sk.sample(by_adjoint((0.1, 0.2)), path=tmp_path / "a", **SMALL)
+    assert sk.sample(by_adjoint((0.1, 0.2)), warm_start=tmp_path / "a", **SMALL).total_calls == 0
+    with pytest.raises(LedgerError, match="is the ledger of another target"):
+        sk.sample(by_adjoint((0.1, 0.3)), warm_start=tmp_path / "a", **SMALL)
