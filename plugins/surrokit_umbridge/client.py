@@ -5,12 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import math
-import re
 import socket
-import threading
 import time
-import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,7 +17,7 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import is_number
+from surrokit.arguments import check_seconds, is_number
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, ShapeError
 from surrokit.limits import ended_after
 from surrokit.potentials import Energy, Potential
@@ -41,9 +37,6 @@ OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian")
 LARGEST = 2**26
 """Bytes of a request or an answer at most: some three million numbers."""
 
-LOSSES = 3
-"""Times that the server may go away while it is at work on one request: it is then blamed."""
-
 # Seconds until an idle connection is probed, and between probes, and how many: Linux and macOS.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
@@ -53,14 +46,10 @@ _LOG = logging.getLogger("surrokit_umbridge")
 class _LostError(Exception):
     """The server cannot be reached, or went away before it answered."""
 
-    def __init__(self, why: object, *, at_work: bool) -> None:
-        super().__init__(f"{type(why).__name__}: {why}" if isinstance(why, Exception) else why)
-        self.at_work = at_work
-
 
 @attrs.frozen
 class Connection:
-    """Sends requests to a server, one line for each thread, and waits for it if it is away.
+    """Sends requests to a server, each on a line of its own, and waits for it if it is away.
 
     Parameters
     ----------
@@ -73,10 +62,6 @@ class Connection:
     url: str
     timeout: float | None = None
     wait: float = 60.0
-    _own: Any = attrs.field(factory=threading.local, init=False, repr=False, eq=False)
-
-    def __reduce__(self) -> tuple[type[Connection], tuple[Any, ...]]:
-        return Connection, (self.url, self.timeout, self.wait)
 
     def ask(
         self, what: str, question: Mapping[str, Any] | None = None, *, wait: float | None = None
@@ -88,16 +73,14 @@ class Connection:
         Raises
         ------
         ServerError
-            If the server stays away for too long, goes away time and again at this request, or
-            reports that it failed.
+            If the server stays away for too long, or reports that it failed.
         TimeoutError
             If the answer takes too long.
         ResultTypeError
             If the answer is not in JSON, or has more than :data:`LARGEST` bytes.
         """
-        path = f"{urlsplit(self.url).path.rstrip('/')}/{what}"
         body = None if question is None else json.dumps(question).encode()
-        status, text = self._insist(path, body, self.wait if wait is None else wait)
+        status, text = self._insist(what, body, self.wait if wait is None else wait)
         answer = _read(text, status, f"{self.url}/{what}")
         if "error" in answer:
             error = answer["error"]
@@ -106,23 +89,17 @@ class Connection:
             raise ServerError(f"the model behind {self.url} failed: {error!s:.2000}")
         return answer
 
-    def _insist(self, path: str, body: bytes | None, wait: float) -> tuple[int, str]:
+    def _insist(self, what: str, body: bytes | None, wait: float) -> tuple[int, str]:
         """Send a request until it is answered."""
-        first, pause, losses = None, 0.05, 0
+        first, pause = None, 0.05
         while True:
             try:
-                return self._send(path, body)
+                return self._send(what, body)
             except _LostError as lost:
-                losses += lost.at_work
                 now = time.monotonic()
                 if first is None and wait > 0.0:
                     _LOG.warning("%s is away (%s); waiting for up to %g s", self.url, lost, wait)
                 first = now if first is None else first
-                if losses == LOSSES:
-                    raise ServerError(
-                        f"{self.url} went away {LOSSES} times while it was at work on one position "
-                        f"({lost})"
-                    ) from lost
                 if now - first >= wait:
                     raise ServerError(
                         f"{self.url} cannot be reached ({lost}), and was waited for "
@@ -131,35 +108,30 @@ class Connection:
             time.sleep(min(pause, max(first + wait - now, 0.0)))
             pause = min(2.0 * pause, 2.0)
 
-    def _send(self, path: str, body: bytes | None) -> tuple[int, str]:
+    def _send(self, what: str, body: bytes | None) -> tuple[int, str]:
         """Return status and text; the timeout is for all of it, however slowly it comes."""
-        line, is_used = self._line()
-        sock, is_whole = line.sock, False
-
-        def shut_down() -> None:
-            with suppress(OSError):  # it has just ended
-                sock.shutdown(socket.SHUT_RDWR)
-
-        with ended_after(self.timeout, shut_down) as passed:
-            try:
-                status, text = self._exchange(line, path, body)
-                is_whole = not passed.is_set()  # else it may be cut, and look whole
-            except (OSError, http.client.HTTPException) as error:
-                lost = error
-            finally:  # an answer that nobody reads must not meet the next request
-                if not is_whole:
-                    self._own.line = None
-                    line.close()
-        if passed.is_set():
+        address = urlsplit(self.url)
+        secure = address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        line = kind(str(address.hostname), address.port, timeout=10.0)
+        passed = None
+        try:
+            line.connect()
+            sock = line.sock
+            _keep_alive(sock)
+            with ended_after(self.timeout, partial(_shut_down, sock)) as passed:
+                status, text = self._exchange(line, f"{address.path.rstrip('/')}/{what}", body)
+        except (OSError, http.client.HTTPException) as error:
+            if passed is None or not passed.is_set():
+                raise _LostError(f"{type(error).__name__}: {error}") from error
+        finally:
+            line.close()
+        if passed.is_set():  # what came may be cut, and look whole
             raise TimeoutError(
                 f"{self.url} took longer than timeout={self.timeout:g} seconds to answer"
             )
-        if not is_whole:
-            if is_used:  # the server may have closed it since its last use
-                return self._send(path, body)
-            raise _LostError(lost, at_work=True)
         if status in (502, 503, 504):  # what stands in front of it answers so
-            raise _LostError(f"status {status}", at_work=False)
+            raise _LostError(f"status {status}")
         return status, text
 
     def _exchange(
@@ -174,46 +146,31 @@ class Connection:
             return response.status, text.decode("utf-8", errors="replace")
         raise ResultTypeError(f"{self.url} answered with more than {LARGEST} bytes; it must not")
 
-    def _line(self) -> tuple[http.client.HTTPConnection, bool]:
-        """Return the line of this thread, and whether it has been used before."""
-        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
-        if line is not None and line.sock is not None:
-            return line, True
-        address = urlsplit(self.url)
-        secure = address.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        line = kind(str(address.hostname), address.port, timeout=10.0)
-        try:
-            line.connect()
-        except OSError as error:
-            line.close()
-            raise _LostError(error, at_work=False) from error
-        # a dead host is noticed within two minutes, though an answer may take days
-        line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name in _KEEP_ALIVE.keys() & vars(socket).keys():
-            line.sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
-        line.sock.settimeout(None)
-        weakref.finalize(line, line.sock.close)  # at the end of the thread
-        self._own.line = line
-        return line, False
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Have a dead host noticed within two minutes, though an answer may take days."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in _KEEP_ALIVE.keys() & vars(socket).keys():
+        sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
+    sock.settimeout(None)
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):  # it has just ended
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _read(text: str, status: int, where: str) -> dict[str, Any]:
-    # servers in Python may print nan and inf
-    python = re.sub(r"(?<![\w\"])nan(?![\w\"])", "NaN", text)
-    python = re.sub(r"(?<![\w\"])inf(?![\w\"])", "Infinity", python)
-    for spelling in (text, python):
-        with suppress(ValueError, RecursionError):
-            answer = json.loads(spelling)
-            if isinstance(answer, dict):
-                return answer
-    shown = repr(text if len(text) <= 200 else f"{text[:200]} ...")
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(text)
+        if isinstance(answer, dict):
+            return answer
     if status >= 400:  # whatever the model raised, the server keeps to itself
         raise ServerError(
-            f"{where} failed with status {status}, and told no more than {shown}; look at the "
-            "server's own log"
+            f"{where} failed with status {status}, and told no more than {text[:200]!r}; look at "
+            "the server's own log"
         )
-    raise ResultTypeError(f"{where} must answer with a JSON object, got {shown}")
+    raise ResultTypeError(f"{where} must answer with a JSON object, got {text[:200]!r}")
 
 
 # --- the model ---
@@ -354,10 +311,9 @@ def connect(
     ConfigurationError
         If there is no such server or model, or a setting is not of its kind.
     """
-    for what, value, least in (("timeout", timeout, "above 0"), ("wait", wait, "of at least 0")):
-        good = is_number(value) and 0.0 <= value < math.inf  # type: ignore[operator]
-        if value is not None and (not good or (what == "timeout" and value == 0.0)):
-            raise ConfigurationError(f"{what} must be a number of seconds {least}, got {value!r}")
+    check_seconds("timeout", timeout)
+    if not (is_number(wait) and wait >= 0.0):
+        raise ConfigurationError(f"wait must be a number of seconds of at least 0, got {wait!r}")
     if not isinstance(url, str) or not _is_address(url):
         raise ConfigurationError(
             f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"

@@ -124,9 +124,9 @@ def test_names_bounds_and_plausible_places_are_passed_on(script):
 
 
 @pytest.mark.parametrize(
-    ("printed", "value"), [("-inf", np.inf), ("nan", np.nan), ("-Infinity", np.inf)]
+    ("printed", "value"), [("-Infinity", np.inf), ("NaN", np.nan), ("null", np.nan)]
 )
-def test_numbers_as_python_prints_them_are_understood(script, printed, value):
+def test_numbers_that_json_lacks_are_understood(script, printed, value):
     url = script(answers(lambda *_: (200, f'{{"output": [[{printed}]] }}')))
     assert np.array_equal(surrokit_umbridge.potential(url).value(ORIGIN), [value], equal_nan=True)
 
@@ -167,7 +167,7 @@ def test_an_answer_that_takes_too_long_is_given_up(script):
     assert isinstance(cause, TimeoutError)
     assert f"{url} took longer than timeout=0.2 seconds to answer" in str(cause)
     release.set()
-    assert target.value(ORIGIN) == -1.0  # on a new line, so that no late answer is taken for it
+    assert target.value(ORIGIN) == -1.0
 
 
 def test_a_server_that_hangs_up_is_asked_again(script):
@@ -195,15 +195,6 @@ def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatc
     assert model.evaluate(ORIGIN[0]) == -1.0
 
 
-def test_a_server_that_goes_away_at_one_position_is_blamed(script):
-    model = surrokit_umbridge.connect(script(answers(lambda *_: None)))
-    before = time.monotonic()
-    cause = cause_of(surrokit_umbridge.potential(model))
-    assert isinstance(cause, ServerError)
-    assert "went away 3 times while it was at work on one position" in str(cause)
-    assert time.monotonic() - before < 10.0
-
-
 def test_what_stands_in_front_of_a_server_is_waited_for_and_not_blamed(script):
     away = [502, 503, 504]
 
@@ -214,15 +205,17 @@ def test_what_stands_in_front_of_a_server_is_waited_for_and_not_blamed(script):
     assert target.value(ORIGIN) == 1.0
 
 
-def test_the_wait_for_a_server_ends(script):
-    url = script(answers(lambda *_: (503, "no upstream")))
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [((503, "no upstream"), "status 503"), (None, "RemoteDisconnected: .* without response")],
+)
+def test_the_wait_for_a_server_ends(script, answer, why):
+    url = script(answers(lambda *_: answer))
     before = time.monotonic()
     cause = cause_of(surrokit_umbridge.potential(url, wait=0.3))
     assert 0.25 < time.monotonic() - before < 5.0
-    assert str(cause) == (
-        f"{url} cannot be reached (status 503), and was waited for 0 seconds; start the server "
-        "again, or pass a longer wait"
-    )
+    assert isinstance(cause, ServerError)
+    assert re.search(rf"{url} cannot be reached \({why}\), and was waited for 0 sec", str(cause))
 
 
 def test_a_model_can_be_pickled(script):
