@@ -314,52 +314,42 @@ def connect(
     check_seconds("timeout", timeout)
     if not (is_number(wait) and wait >= 0.0):
         raise ConfigurationError(f"wait must be a number of seconds of at least 0, got {wait!r}")
-    if not isinstance(url, str) or not _is_address(url):
+    if not str(url).startswith(("http://", "https://")):
         raise ConfigurationError(
             f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
         )
     connection = Connection(url.rstrip("/"), timeout, wait)
+    broken = (ServerError, ResultTypeError, TimeoutError, LookupError, TypeError, AttributeError)
     try:
         return _introduce(connection, name, dict(config or {}))
-    except (ServerError, ResultTypeError, TimeoutError, KeyError, TypeError) as error:
+    except (*broken, UnicodeError) as error:
         raise ConfigurationError(
             f"{connection.url} is no server of the UM-Bridge protocol that can be used: "
             f"{type(error).__name__}: {error}; start it, or correct the url"
         ) from error
 
 
-def _is_address(url: str) -> bool:
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    return False
-
-
 def _introduce(connection: Connection, name: str | None, config: dict[str, Any]) -> Model:
     info = connection.ask("Info", wait=0.0)
-    if not isinstance(info["models"], list):
-        raise ResultTypeError(f"models must be a list of names, got {info['models']!r:.80}")
     if info["protocolVersion"] != PROTOCOL:
         raise ConfigurationError(
             f"{connection.url} speaks version {info['protocolVersion']} of the UM-Bridge protocol, "
             f"which must be {PROTOCOL}"
         )
-    names = [str(each) for each in info["models"]]
+    names = list(info["models"])
     chosen = names[0] if name is None and len(names) == 1 else name
-    if chosen is None or chosen not in names:
+    if chosen not in names:
         raise ConfigurationError(
             f"{connection.url} has the models {', '.join(map(repr, names)) or 'none'}; name one of "
             f"them, got {name!r}"
         )
     support = connection.ask("ModelInfo", {"name": chosen}, wait=0.0)["support"]
-    if not isinstance(support, Mapping):
-        raise ResultTypeError(f"support must be an object, got {support!r:.80}")
 
     def sizes(what: str) -> tuple[int, ...]:
         asked = {"name": chosen, "config": config}
-        given: Any = connection.ask(what, asked, wait=0.0)[what[0].lower() + what[1:]]
-        good = isinstance(given, list) and all(is_number(size) and size >= 1 for size in given)
-        if not good or not 1 <= sum(given) <= MOST or any(size % 1 for size in given):
+        given = connection.ask(what, asked, wait=0.0)[what[0].lower() + what[1:]]
+        good = all(is_number(size) and size >= 1 and size % 1 == 0 for size in given)
+        if not (good and 1 <= sum(given) <= MOST):
             raise ResultTypeError(
                 f"{what} must be a list of whole numbers from 1 to {MOST}, got {given!r:.80}"
             )
@@ -367,7 +357,7 @@ def _introduce(connection: Connection, name: str | None, config: dict[str, Any])
 
     return Model(
         connection=connection,
-        name=chosen,
+        name=str(chosen),
         config=config,
         input_sizes=sizes("InputSizes"),
         output_sizes=sizes("OutputSizes"),
@@ -425,20 +415,17 @@ def potential(
     given = {"config": config, "timeout": timeout, "wait": wait}
     model = url if isinstance(url, Model) else connect(url, name, **given)  # type: ignore[arg-type]
     is_map = any(each is not None for each in (data, noise_sd, prior, energy))
-    has_gradient = "Gradient" in model.supported
-    lacking = "Evaluate" if "Evaluate" not in model.supported else None
-    if jacobian and not has_gradient and "ApplyJacobian" not in model.supported:
-        lacking = "ApplyJacobian"
+    has_gradient, has_products = (each in model.supported for each in OPERATIONS[1:])
     who = f"model {model.name!r} behind {model.connection.url}"
-    if lacking:
+    if "Evaluate" not in model.supported or (jacobian and not has_gradient and not has_products):
         raise ConfigurationError(
-            f"{who} does not support {lacking}; it supports "
+            f"{who} lacks what is asked of it; it supports "
             f"{', '.join(sorted(model.supported)) or 'nothing'}"
         )
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
     if is_map:
         if jacobian is None:
-            jacobian = "ApplyJacobian" in model.supported and not has_gradient
+            jacobian = has_products and not has_gradient
         return sk.forward_potential(
             model.evaluate,
             model.jacobian if jacobian else None,
@@ -450,10 +437,9 @@ def potential(
             **shared,
         )
     if model.n_outputs != 1 or jacobian:
-        wrong = "jacobian is given" if jacobian else f"{who} has {model.n_outputs} outputs"
         raise ConfigurationError(
-            f"{wrong}, but without data or an energy the model is a log density; pass data and "
-            "noise_sd, or an energy, for a forward map"
+            f"{who} has {model.n_outputs} outputs, and without data or an energy it must be a log "
+            "density, which has one and no Jacobian; pass data and noise_sd for a forward map"
         )
     slope = partial(model.gradient, weights=np.ones(1)) if has_gradient else None
     return sk.potential(log_density=partial(_log_density, model), gradient=slope, **shared)
