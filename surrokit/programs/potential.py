@@ -126,21 +126,30 @@ def command_potential(
     else:
         declared = model.parameters
         asked = {"jacobian": jacobian, "vjp": vjp}
-        derivatives: Any = {name: wanting(name) if each else None for name, each in asked.items()}
-        maps = Maps(
-            dim=declared.dim,
-            forward=wanting("outputs"),
-            both=wanting("outputs", "jacobian"),
-            columns=model.columns,
-            energy=model.energy,
-            batched=False,
-            give_up=caller.end_all,
-            **derivatives,
-        )
+        derivatives = {name: wanting(name) if given else None for name, given in asked.items()}
+        maps = _maps(model, derivatives, wanting, caller.end_all)
         place = Plausible.declare(model.fill_plausible(plausible), declared)
         inner = MappedPotential.of(declared, maps, place)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
+
+
+def _maps(
+    model: ForwardModel,
+    derivatives: dict[str, Any],
+    wanting: Callable[..., Any],
+    give_up: Callable[[], None],
+) -> Maps:
+    return Maps(
+        dim=model.parameters.dim,
+        forward=wanting("outputs"),
+        both=wanting("outputs", "jacobian"),
+        columns=model.columns,
+        energy=model.energy,
+        batched=False,
+        give_up=give_up,
+        **derivatives,
+    )
 
 
 def _check_wanted(gradient: object, jacobian: object, vjp: object, *, is_map: bool) -> None:
