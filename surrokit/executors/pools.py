@@ -6,9 +6,9 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from typing import Any
 
@@ -133,7 +133,8 @@ class Threads(WorkerPool):
             with np.errstate(**errors):
                 return try_at(self._source, what, row)
 
-        self._out = {_submitted(self._executor, reply, row.copy()): i for i, row in enumerate(rows)}
+        with _of_executor():
+            self._out = {self._executor.submit(reply, row.copy()): i for i, row in enumerate(rows)}
         return _replies(self._out)
 
     def close(self) -> None:
@@ -170,7 +171,8 @@ class Given(WorkerPool):
 
         def send(i: int, payload: Payload | None = None) -> Future[Reply]:
             task = (self._payload.key, payload, what, rows[i].copy(), errors)
-            return _submitted(self._executor, evaluate, *task)
+            with _of_executor():
+                return self._executor.submit(evaluate, *task)
 
         def again(i: int, reply: Reply) -> Future[Reply] | None:
             return send(i, self._payload) if reply.is_empty else None
@@ -192,11 +194,10 @@ def _replies(
     try:
         while out:
             for future in wait(out, return_when=FIRST_COMPLETED).done:
-                i, reply = out.pop(future), _result(future)
-                sent = again(i, reply) if again else None
-                if sent is None:
-                    replies[i] = reply
-                else:
+                i = out.pop(future)
+                with _of_executor():
+                    replies[i] = future.result()
+                if again and (sent := again(i, replies[i])) is not None:
                     out[sent] = i
             meter.left(len(out))
     finally:
@@ -205,26 +206,15 @@ def _replies(
     return [replies[i] for i in range(len(replies))]
 
 
-def _submitted(executor: Executor, function: Any, *arguments: Any) -> Future[Any]:
+@contextmanager
+def _of_executor() -> Iterator[None]:
     try:
-        future: Future[Any] = executor.submit(function, *arguments)
+        yield
     except Exception as error:
-        raise _broken(error) from error
-    return future
-
-
-def _result(future: Future[Any]) -> Any:
-    try:
-        return future.result()
-    except Exception as error:
-        raise _broken(error) from error
-
-
-def _broken(error: Exception) -> WorkerError:
-    return WorkerError(
-        f"the executor that was given failed: {type(error).__name__}: {error}; its workers must be "
-        "able to import surrokit. Make it anew; a run with path=... can be resumed"
-    )
+        raise WorkerError(
+            f"the executor that was given failed: {type(error).__name__}: {error}; its workers "
+            "must be able to import surrokit. Make it anew; a run with path=... can be resumed"
+        ) from error
 
 
 # --- processes of our own ---
