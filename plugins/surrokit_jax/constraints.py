@@ -1,4 +1,4 @@
-"""The maps from the line to parameters of each kind, in JAX.
+"""The maps from the line to parameters in JAX: within bounds, simplex, ordered, covariance.
 
 They are those of :mod:`surrokit.coordinates`, so that draws come back by the maps that the density
 was evaluated with; derivatives of any order follow. Each returns q as a vector, and the log of the
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.coordinates.constraints import AWAY, UnitVector
 from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import ConfigurationError
 from surrokit_jax.compiled import load_jax
 
 
@@ -21,9 +21,14 @@ def to_user(parameters: Parameters, z: Any) -> tuple[Any, Any]:
     """Return the user's position q, shape (n_user,), at z of shape (dim,), and the log Jacobian."""
     jnp = load_jax().numpy
     parts, logs, start = [], [], 0
-    for spec in parameters.specs.values():
+    for name, spec in parameters.specs.items():
         part = z[start : start + spec.free]
         of: Any = spec.constraint
+        if of is not None and of.name not in _MAPS:
+            raise ConfigurationError(
+                f"parameter {name!r} is constrained as {of.name}, of which there is no map in JAX; "
+                f"there are bounds and {', '.join(_MAPS)}. Map other parameters in the density"
+            )
         q, log = _between(spec, part) if of is None else _MAPS[of.name](of, part)
         parts.append(q)
         logs.append(log)
@@ -66,40 +71,6 @@ def _ordered(_: Any, z: Any) -> tuple[Any, Any]:
     return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])])), jnp.sum(z[1:])
 
 
-def _unit_vector(constraint: Any, z: Any) -> tuple[Any, Any]:
-    jnp = load_jax().numpy
-    squared = jnp.sum(jnp.square(z))
-    return z / jnp.sqrt(squared), _log_length(squared, constraint.size)
-
-
-def _circular(_: Any, z: Any) -> tuple[Any, Any]:
-    jnp = load_jax().numpy
-    x, y = jnp.split(z, 2)
-    return jnp.arctan2(y, x), jnp.sum(_log_length(jnp.square(x) + jnp.square(y), 2))
-
-
-def _log_length(squares: Any, size: int) -> Any:
-    """Return the log density of vectors of ``size`` numbers with squared lengths (...)."""
-    jnp = load_jax().numpy
-    constant = UnitVector(size).log_jacobian(np.eye(1, size))[0] + 0.5
-    return 0.5 * AWAY * jnp.log(squares) - 0.5 * squares + float(constant)
-
-
-def _correlation(constraint: Any, z: Any) -> tuple[Any, Any]:
-    jax = load_jax()
-    jnp, size = jax.numpy, constraint.size
-    rows, columns = np.tril_indices(size, -1)
-    log_sech = np.log(2.0) - z - jax.nn.softplus(-2.0 * z)
-    below = jnp.zeros((size, size)).at[rows, columns].set(log_sech)
-    # what is left of a row's length before each of its numbers
-    left = jnp.tril(jnp.exp(jnp.cumsum(below, axis=1) - below))
-    partial = jnp.eye(size).at[rows, columns].set(jnp.tanh(z))
-    factor = partial * left
-    on = np.diag_indices(size)
-    matrix = (factor @ factor.T).at[on].set(1.0)
-    return matrix.ravel(), jnp.sum((size - columns) * log_sech)
-
-
 def _covariance(constraint: Any, z: Any) -> tuple[Any, Any]:
     jnp, size = load_jax().numpy, constraint.size
     rows, columns = np.tril_indices(size)
@@ -113,8 +84,5 @@ def _covariance(constraint: Any, z: Any) -> tuple[Any, Any]:
 _MAPS: Mapping[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "simplex": _simplex,
     "ordered": _ordered,
-    "unit_vector": _unit_vector,
-    "circular": _circular,
-    "correlation": _correlation,
     "covariance": _covariance,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 import numpy as np
@@ -19,7 +19,7 @@ from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
-from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace
+from surrokit_jax.compiled import Functions, load_jax, orders, trace
 from surrokit_jax.constraints import to_user
 
 Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
@@ -39,7 +39,6 @@ def from_jax(
     dim: int | None = None,
     example: Any = None,
     plausible: Mapping[str, Any] | None = None,
-    derivatives: int | None = None,
 ) -> Potential:
     """Make a target of a log density written in JAX.
 
@@ -60,14 +59,12 @@ def from_jax(
         and shapes are taken. A path of keys is a name, such as ``layer.weights``.
     plausible
         As for :func:`surrokit.potential`.
-    derivatives
-        Highest order of derivatives to offer, 0 to 3; None for all that JAX can trace.
 
     Returns
     -------
     Potential
-        On the line; it carries the parameters. With derivatives it offers gradients, Hessians and
-        their products, and contractions of third derivatives, also of constrained parameters.
+        On the line; it carries the parameters. It offers gradients, and Hessians, their products
+        and contractions of third derivatives as far as JAX can trace them.
 
     Raises
     ------
@@ -95,10 +92,10 @@ def from_jax(
         return -function(q) - log_jacobian
 
     return JaxPotential(
-        function=on_line,
+        functions=Functions("the log density", derivatives_of, on_line),
         parameters=declared,
         transform=map_of(declared),
-        derivatives=highest_order("log_density", on_line, declared.free, derivatives),
+        order=highest_order("log_density", on_line, declared.free),
         plausible=Plausible.declare(plausible, declared),
     )
 
@@ -147,11 +144,11 @@ def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
         )
 
 
-def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
-    """Return the highest order of derivatives that U of a position (dim,) offers, 0 to 3."""
+def highest_order(what: str, function: Callable[[Any], Any], dim: int) -> int:
+    """Return the highest order of derivatives that U of a position (dim,) offers, 1 to 3."""
     made = derivatives_of(function)
     names = {"value_and_gradient": 1, "hessian_product": 2, "hessian_form_gradient": 2}
-    return orders(what, [(made[name], n) for name, n in names.items()], dim, wanted)
+    return orders(what, [(made[name], n) for name, n in names.items()], dim)
 
 
 def derivatives_of(potential: Function) -> dict[str, Function]:
@@ -187,35 +184,30 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential(Travelling, ShownTarget):
+class JaxPotential(ShownTarget):
     """A potential on the line, of which every method is compiled at its first call.
 
-    ``function`` is U of one position (dim,) on the line, in JAX, and ``transform`` the map from
-    there to the user's ``parameters``. Derivatives are offered up to an order, 0 to 3.
+    ``functions`` are U and its derivatives, offered up to an ``order``, and ``transform`` is the
+    map from the line to the user's ``parameters``.
     """
 
-    what = "the log density"
-
-    function: Callable[[Any], Any]
+    functions: Functions
     parameters: Parameters
     transform: CoordinateMap
-    derivatives: int
+    order: int
     plausible: Plausible | None = None
-    dim: int = attrs.field()
-    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
-    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    unnormalized: tuple[str, ...] = ("log_density",)
-    _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
+    dim: int = attrs.field(init=False)  # once: adding up takes as long as a small gradient
+    unnormalized: ClassVar[tuple[str, ...]] = ("log_density",)
 
     @dim.default
     def _on_line(self) -> int:
-        return self.parameters.free  # once: adding up takes as long as a small gradient
+        return self.parameters.free
 
     @property
     def capabilities(self) -> Capabilities:
         """Derivatives up to the highest order, and ``initial`` with a plausible place."""
         own = frozenset() if self.plausible is None else frozenset({can.INITIAL})
-        return own.union(*_OFFERED[: self.derivatives])
+        return own.union(*_OFFERED[: self.order])
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -257,9 +249,5 @@ class JaxPotential(Travelling, ShownTarget):
         assert self.plausible is not None
         return self.transform.to_unbounded(self.plausible.draw(rng, n))
 
-    def of_one(self) -> Mapping[str, Callable[..., Any]]:
-        """Return U and its derivatives as functions of one position (dim,)."""
-        return derivatives_of(self.function)
-
     def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
-        return self.call(name, check_positions(positions, self.dim), *factors)
+        return self.functions(name, check_positions(positions, self.dim), *factors)

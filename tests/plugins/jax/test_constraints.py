@@ -21,9 +21,6 @@ KINDS = {
     "vector": sk.vector(3, lower=0.0),
     "simplex": declare.simplex(4),
     "ordered": declare.ordered(3),
-    "unit_vector": declare.unit_vector(3),
-    "circular": declare.circular((2,)),
-    "correlation": declare.correlation(4),
     "covariance": declare.covariance(3),
 }
 
@@ -72,6 +69,6 @@ def test_no_position_is_on_a_bound(jax, bounds, z):
 
 
 def test_curvature_is_right_at_the_middle(jax):
-    parameters = Parameters.declare({"p": (0.0, 1.0), "c": declare.correlation(2)})
-    of_volume = jax.hessian(lambda z: to_user(parameters, z)[1])(np.zeros(2))
-    assert_allclose(of_volume, np.diag([-0.5, -2.0]), atol=1e-12)
+    parameters = Parameters.declare({"p": (0.0, 1.0)})
+    of_volume = jax.hessian(lambda z: to_user(parameters, z)[1])(np.zeros(1))
+    assert_allclose(of_volume, [[-0.5]], atol=1e-12)
