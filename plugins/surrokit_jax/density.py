@@ -28,7 +28,7 @@ Function: TypeAlias = Callable[..., Any]
 _OFFERED: tuple[Capabilities, ...] = (
     frozenset({can.GRADIENT}),
     frozenset({can.HESSIAN, can.HESSIAN_PRODUCT}),
-    frozenset({can.HESSIAN_DERIVATIVE, can.HESSIAN_DIAGONAL}),
+    frozenset({can.HESSIAN_DERIVATIVE}),
 )
 
 
@@ -174,12 +174,8 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
         "value_and_gradient": value_and_gradient,
         "hessian": matrix,
         "hessian_product": lambda z, u: jax.jvp(jax.grad(potential), (z,), (u,))[1],
-        "hessian_diagonal": lambda z: jax.numpy.diagonal(matrix(z)),
         "hessian_trace_gradient": jax.grad(lambda z, a: jax.numpy.sum(a * matrix(z))),
         "hessian_form_gradient": jax.grad(form),
-        "hessian_diagonal_gradient": jax.grad(
-            lambda z, c: jax.numpy.vdot(c, jax.numpy.diagonal(matrix(z)))
-        ),
     }
 
 
@@ -226,10 +222,6 @@ class JaxPotential(ShownTarget):
         """Return G u, G the Hessian, shape (n, dim)."""
         return self._call("hessian_product", positions, check_vectors(vectors, positions))
 
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._call("hessian_diagonal", positions)
-
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim)."""
         a = check_matrices(matrices, positions)
@@ -238,11 +230,6 @@ class JaxPotential(ShownTarget):
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim)."""
         return self._call("hessian_form_gradient", positions, check_vectors(vectors, positions))
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj for each k, shape (n, dim)."""
-        c = check_vectors(weights, positions)
-        return self._call("hessian_diagonal_gradient", positions, c)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
