@@ -10,17 +10,15 @@ import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
-from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
-from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
 from surrokit.shown.target import ShownTarget
+from surrokit.targets.bounds import with_bounds
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Functions, load_jax, orders, trace
-from surrokit_jax.constraints import to_user
 
 Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
 Function: TypeAlias = Callable[..., Any]
@@ -42,8 +40,7 @@ def from_jax(
 ) -> Potential:
     """Make a target of a log density written in JAX.
 
-    The density is compiled together with the map from the line to the parameters, once for each
-    of few numbers of rows, and takes all chains in one call.
+    The density is compiled once for each of few numbers of rows, and takes all chains in one call.
 
     Parameters
     ----------
@@ -63,8 +60,9 @@ def from_jax(
     Returns
     -------
     Potential
-        On the line; it carries the parameters. It offers gradients, and Hessians, their products
-        and contractions of third derivatives as far as JAX can trace them.
+        On the line, as :func:`surrokit.potential` returns. It offers gradients, and unless
+        constraints tie numbers Hessians, their products and contractions of third derivatives as
+        far as JAX can trace them.
 
     Raises
     ------
@@ -87,17 +85,16 @@ def from_jax(
             )
     check_number("log_density", function, declared.dim)
 
-    def on_line(z: Any) -> Any:
-        q, log_jacobian = to_user(declared, z)
-        return -function(q) - log_jacobian
+    def value(q: Any) -> Any:
+        return -function(q)
 
-    return JaxPotential(
-        functions=Functions("the log density", derivatives_of, on_line),
+    inner = JaxPotential(
+        functions=Functions("the log density", derivatives_of, value),
         parameters=declared,
-        transform=map_of(declared),
-        order=highest_order("log_density", on_line, declared.free),
+        order=highest_order("log_density", value, declared.dim),
         plausible=Plausible.declare(plausible, declared),
     )
+    return with_bounds(inner, declared)
 
 
 def declare(
@@ -181,23 +178,21 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class JaxPotential(ShownTarget):
-    """A potential on the line, of which every method is compiled at its first call.
+    """A potential of which every method is compiled at its first call.
 
-    ``functions`` are U and its derivatives, offered up to an ``order``, and ``transform`` is the
-    map from the line to the user's ``parameters``.
+    ``functions`` are U and its derivatives, offered up to an ``order``.
     """
 
     functions: Functions
     parameters: Parameters
-    transform: CoordinateMap
     order: int
     plausible: Plausible | None = None
     dim: int = attrs.field(init=False)  # once: adding up takes as long as a small gradient
     unnormalized: ClassVar[tuple[str, ...]] = ("log_density",)
 
     @dim.default
-    def _on_line(self) -> int:
-        return self.parameters.free
+    def _dim(self) -> int:
+        return self.parameters.dim
 
     @property
     def capabilities(self) -> Capabilities:
@@ -234,7 +229,7 @@ class JaxPotential(ShownTarget):
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
         assert self.plausible is not None
-        return self.transform.to_unbounded(self.plausible.draw(rng, n))
+        return self.plausible.draw(rng, n)
 
     def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
         return self.functions(name, check_positions(positions, self.dim), *factors)

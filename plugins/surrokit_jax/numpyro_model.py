@@ -13,7 +13,6 @@ from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
-from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError
 from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
@@ -70,7 +69,6 @@ def from_numpyro(
     whole = JaxPotential(
         functions=Functions("the log density", derivatives_of, sites.potential),
         parameters=line,
-        transform=map_of(line),
         order=highest_order("the model's potential", sites.potential, line.dim),
     )
     n_rows = sum(array.size for array in sites.observed.values())
