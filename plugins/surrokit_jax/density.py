@@ -202,34 +202,33 @@ class JaxPotential(ShownTarget):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self._call("value", positions)
+        return self.functions("value", check_positions(positions, self.dim))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        both = self._call("value_and_gradient", positions)
+        both = self.functions("value_and_gradient", check_positions(positions, self.dim))
         return both[:, 0].copy(), both[:, 1:].copy()
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives, shape (n, dim, dim)."""
-        return self._call("hessian", positions)
+        return self.functions("hessian", check_positions(positions, self.dim))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian, shape (n, dim)."""
-        return self._call("hessian_product", positions, check_vectors(vectors, positions))
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_product", q, check_vectors(vectors, q))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim)."""
-        a = check_matrices(matrices, positions)
-        return self._call("hessian_trace_gradient", positions, a)
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_trace_gradient", q, check_matrices(matrices, q))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim)."""
-        return self._call("hessian_form_gradient", positions, check_vectors(vectors, positions))
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_form_gradient", q, check_vectors(vectors, q))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
         assert self.plausible is not None
         return self.plausible.draw(rng, n)
-
-    def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
-        return self.functions(name, check_positions(positions, self.dim), *factors)
