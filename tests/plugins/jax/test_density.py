@@ -72,7 +72,7 @@ def test_the_contract_holds(jax, target, tied):
 
     if tied:
         target = from_jax(log_density, {"p": declare.simplex(3), "c": declare.correlation(3)})
-    for each in (target, target.inner):
+    for each in (target,) if tied else (target, target.inner):
         results = check_potential(lambda each=each: each)  # one, or each is compiled anew
         assert [result.message for result in results if result.outcome != "passed"] == []
 
