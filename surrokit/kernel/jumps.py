@@ -40,6 +40,12 @@ class StudentT:
             laws.append(law)
         return max(laws, key=lambda law: float(law.log_density(positions).sum()))
 
+    @classmethod
+    def about(cls, positions: FloatArray, part: float) -> StudentT:
+        """Return a normal law with the mean of positions (n, dim) and a part of their variance."""
+        scale = part * np.atleast_2d(np.cov(positions.T))
+        return cls(centre=positions.mean(axis=0), factor=_factor(scale), degrees=1e6)
+
     def distances(self, positions: FloatArray) -> FloatArray:
         """Return squared distances from the centre, in units of the scale, shape (n,)."""
         standard = np.linalg.solve(self.factor, (positions - self.centre).T)

@@ -158,13 +158,13 @@ class Weights:
         return Figures.of(self.answer)
 
     @cached_property
-    def log_normalizer(self) -> Estimate:
+    def log_evidence(self) -> Estimate:
         """Logarithm of the integral of exp(-U)."""
         assert self.answer is not None
         # imported late, so that importing the package stays fast
-        from surrokit.weighted.normalizer import log_normalizer
+        from surrokit.weighted.normalizer import evidence_of_rounds
 
-        found = log_normalizer(self.answer.rounds, self.of_surrogates, self.answer.calls)
+        found = evidence_of_rounds(self.answer.rounds, self.of_surrogates, self.answer.calls)
         return attrs.evolve(found, unnormalized=self.unnormalized)
 
     @cached_property

@@ -86,8 +86,9 @@ class Run:
         the draws' quality, or ``cut`` by a limit or an interrupt.
     more, sharpened
         Goes on with a run that has a file; and answers by :func:`surrokit.sharpen`.
-    observed_data, predictor
-        What was observed, by name, and what makes predictions of draws, as far as the target tells.
+    observed_data, predictor, unnormalized
+        What was observed, by name; what makes predictions of draws; and what of the density may
+        lack its normalising constant. As far as the target knows.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object; with a seed
         that makes the same draws.
@@ -122,6 +123,7 @@ class Run:
     sharpened: Sharpened | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     predictor: Any = None
+    unnormalized: tuple[str, ...] = ("the density",)
     asked: Mapping[str, Any] | None = None
 
     @property
@@ -158,23 +160,66 @@ class Run:
         answer = self.answer
         return None if answer is None else answer.log_weights.reshape(-1, len(self.draws)).T
 
-    def log_normalizer(self) -> Estimate:
+    def log_evidence(
+        self,
+        target: Potential | None = None,
+        *,
+        calls: int = 1000,
+        seed: int | np.random.Generator = RESAMPLING_SEED,
+    ) -> Estimate:
         """Return the logarithm of the integral of exp(-U), the evidence of a posterior.
+
+        It costs no call: weighted answers correct that of their surrogates, and exact draws are
+        bridged to the surrogate or to a normal distribution; see
+        :mod:`surrokit.weighted.normalizer`. The difference between two runs on the same data is the
+        logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
 
+        Parameters
+        ----------
+        target
+            The target of the run: it is evaluated at fresh positions, which makes the estimate
+            more precise. Where rows decided, so that U is not known at the draws, it is needed.
+        calls
+            Evaluations of the target at most, for each of two sets of positions.
+
         Raises
         ------
-        ConfigurationError
-            If there are no weighted answers.
+        ConfigurationError, ShapeError
+            If there are no exact draws and no weighted answers, or the target is another one.
+        NumericalError
+            If draws alone do not tell it.
         """
-        if self.answer is None:
+        # imported late, so that importing the package stays fast
+        from surrokit.targets.bounds import transform_of
+        from surrokit.weighted.normalizer import bridge, evidence_of_chains
+
+        if self.answer is not None:
+            return self._weights.log_evidence
+        positions, values, rng = self.kept.positions, self.kept.values, np.random.default_rng(seed)
+        if not self.exact or not len(self.kept):
             raise ConfigurationError(
-                "a normalising constant takes weighted answers, and this run has none; pass "
-                "correction='weights'"
+                "the evidence takes exact draws or weighted answers, and this run has none; give "
+                "it more calls"
             )
-        return self._weights.log_normalizer
+        if target is not None:
+            if target.dim != positions.shape[2]:
+                raise ConfigurationError(
+                    f"the target has dim {target.dim}, but the draws have {positions.shape[2]}; "
+                    "pass the target of this run"
+                )
+            places = transform_of(target).to_unbounded(self.draws)
+            found, spent = bridge(target.value, places, rng, most=calls), 2 * calls
+        elif np.isnan(values).any():
+            raise ConfigurationError(
+                "U is not known at the draws, since single rows decided; pass the target, which is "
+                "then evaluated: run.log_evidence(target)"
+            )
+        else:
+            found, spent = evidence_of_chains(positions, values, rng, self.surrogate), 0
+        return attrs.evolve(found, calls=self.total_calls + spent, unnormalized=self.unnormalized)
 
     @property
     def _weights(self) -> Weights:

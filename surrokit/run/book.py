@@ -25,7 +25,7 @@ from surrokit.model.model import model_of
 from surrokit.plan.plan import Plan, estimate_of
 from surrokit.plan.recipe import Recipe, Sequel, arguments_of, ending
 from surrokit.plan.stopping import Stopping
-from surrokit.potentials import Potential, observed_data_of, predictor_of
+from surrokit.potentials import Potential, observed_data_of, predictor_of, unnormalized_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
 from surrokit.result.records import Adaptation, Weights
 from surrokit.result.run import Run
@@ -442,6 +442,7 @@ class Book:
             weights=self.weights,
             observed_data=observed_data_of(exact.target),
             predictor=predictor_of(exact.target),
+            unnormalized=unnormalized_of(exact.target),
             asked=arguments_of(self._asked),
         )
         return attrs.evolve(run, verdict=judge(run))

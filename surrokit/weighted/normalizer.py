@@ -1,26 +1,44 @@
-"""Logarithms of normalising constants: of a surrogate from its draws, of the target from rounds."""
+"""Logarithms of normalising constants: of a surrogate, and of the target from chains or rounds."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import chdtri, expit
 
 from surrokit.diagnostics import mean_error
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import StudentT
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
-from surrokit.weighted.correction import measure_degrees, sum_without
+from surrokit.weighted.correction import measure_degrees, pareto_k_of, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
 
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
+MOST = 2000
+"""Draws on each side of a bridge at most."""
+
+HEAVY = 0.7
+"""Pareto's k of importance weights from which on their mean cannot be relied on (Vehtari, Simpson,
+Gelman, Yao and Gabry 2024, JMLR 25:72)."""
+
+_NARROW, _INNER = 0.8, 0.9
+# part of the draws' variance that a normal distribution in place of V has, and its part that is
+# kept, about the centre: it must not go on where exp(-U) ends
+
 
 def bridge(
-    potential: Callable[[FloatArray], FloatArray], draws: FloatArray, rng: np.random.Generator
+    potential: Callable[[FloatArray], FloatArray],
+    draws: FloatArray,
+    rng: np.random.Generator,
+    *,
+    values: FloatArray | None = None,
+    most: int = MOST,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
 
@@ -29,12 +47,21 @@ def bridge(
     error is the one of Fruehwirth-Schnatter (2004, doi:10.1111/j.1368-423X.2004.00125.x), with the
     autocorrelation of the chains by :func:`surrokit.diagnostics.mean_error`.
 
+    Draws of another potential U make a bridge to U, with importance weights w = exp(U - V) at its
+    draws alone: for t's density r and any function h, the integral of exp(-U) is
+    E_r[h exp(-V) / r] / E_U[h w]. U is not evaluated at draws of the t. This is exact for any V
+    whose tails are not heavier than those of U.
+
     Parameters
     ----------
     potential
         V, from positions (n, dim) to values (n,); infinite outside its support.
     draws : ndarray of shape (chains, n, dim)
-        Of chains on V, in the coordinates that V is a density in.
+        Of chains on V, in the coordinates that V is a density in; or on U.
+    values : ndarray of shape (chains, n), optional
+        U at the draws; None if they are draws of V.
+    most
+        Draws on each side at most.
 
     Returns
     -------
@@ -47,25 +74,85 @@ def bridge(
         If draws have another shape, or chains are too short.
     ConfigurationError
         If V is not finite at one of the draws.
+    NumericalError
+        If importance weights have too heavy a tail.
     """
     if draws.ndim != 3 or draws.shape[1] < FEWEST:
         raise ShapeError(
             f"a bridge needs draws (chains, n, dim) with n at least {FEWEST}, got {draws.shape}"
         )
-    draws = draws[:, :: max(len(draws) * draws.shape[1] // max(4000, len(draws) * FEWEST), 1)]
-    half, dim = draws.shape[1] // 2, draws.shape[2]
-    law = StudentT.fit(draws[:, :half].reshape(-1, dim))
-    at = draws[:, half:].reshape(-1, dim)
+    n, dim = draws.shape[1:]
+    law = StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
+    late = _thinned(draws[:, n // 2 :], most)
+    at = late.reshape(-1, dim)
     other = law.draw(len(at), rng)
-    ours, theirs = (-np.asarray(potential(z)) - law.log_density(z) for z in (at, other))
-    if not np.isfinite(ours).all():
+    with np.errstate(over="ignore"):
+        known, theirs = potential(at), -np.asarray(potential(other)) - law.log_density(other)
+    ours = -np.asarray(known) - law.log_density(at)
+    if values is None and not np.isfinite(ours).all():
         raise ConfigurationError(
             "the potential must be finite at its own draws; pass the potential that they are of"
         )
-    return _solve(ours.reshape(len(draws), -1), theirs)
+    shape = late.shape[:2]
+    logs = np.zeros(shape)
+    if values is not None:
+        logs = _thinned(values[:, n // 2 :], most) - np.reshape(known, shape)
+    return _solve(ours.reshape(shape), theirs, logs)
 
 
-def log_normalizer(
+def evidence_of_chains(
+    positions: FloatArray,
+    values: FloatArray,
+    rng: np.random.Generator,
+    surrogate: Potential | None = None,
+) -> Estimate:
+    """Return the logarithm of the integral of exp(-U) from exact draws alone, without a call.
+
+    The bridge is to the surrogate, or to a normal distribution narrower than the draws where there
+    is none or it is less precise, without its tails (Robert and Wraith 2009,
+    doi:10.1063/1.3275622).
+
+    Parameters
+    ----------
+    positions : ndarray of shape (chains, n, dim)
+        Draws in the sampling coordinates.
+    values : ndarray of shape (chains, n)
+        U there.
+
+    Raises
+    ------
+    ShapeError
+        If chains are too short.
+    NumericalError
+        If neither is near enough to U.
+    """
+    flat = positions[:, : positions.shape[1] // 2].reshape(-1, positions.shape[2])
+    normal, end = StudentT.about(flat, _NARROW), chdtri(flat.shape[1], 1.0 - _INNER)
+
+    def inner(places: FloatArray) -> FloatArray:
+        within = normal.distances(places) <= end
+        return np.where(within, np.log(_INNER) - normal.log_density(places), np.inf)
+
+    found: list[Estimate] = []
+    for potential in (inner,) if surrogate is None else (surrogate.value, inner):
+        with contextlib.suppress(NumericalError):
+            found.append(bridge(potential, positions, rng, values=values))
+    if not found:
+        raise NumericalError(
+            "the evidence cannot be estimated from these draws alone, as no density at hand is "
+            "near enough to the posterior. Pass the target, which is then evaluated at more "
+            "positions: run.log_evidence(target)"
+        )
+    return min(found, key=lambda each: float(each.error))
+
+
+def _thinned(array: FloatArray, most: int) -> FloatArray:
+    """Return every k-th draw of each chain, (chains, m, ...), with chains * m about ``most``."""
+    chains, n = array.shape[:2]
+    return array[:, :: max(chains * n // max(most, chains * FEWEST // 2), 1)]
+
+
+def evidence_of_rounds(
     rounds: Sequence[Round], surrogates: Sequence[Estimate], calls: float
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U), log Z = log Z_V + log mean exp(V - U).
@@ -121,19 +208,29 @@ def _estimate(value: float, variance: float, degrees: float, calls: float) -> Es
     )
 
 
-def _solve(ours: FloatArray, theirs: FloatArray) -> Estimate:
+def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     """Return the bridge's estimate from log ratios of densities at both sets of draws.
 
     With x a log ratio less the logarithm sought, and as many draws on both sides, mean of
-    expit(x) over theirs equals mean of expit(-x) over ours. One side falls, the other rises.
+    expit(x) over theirs equals mean of expit(-x) over ours, by weights. One side falls, the other
+    rises.
     """
+    highest = logs.max()
+    if not np.isfinite(highest):
+        raise NumericalError("no draw is where the potential has mass; take a nearer potential")
+    weights = np.exp(logs - highest)
+    if (weights != 1.0).any() and pareto_k_of(weights.reshape(1, -1)) > HEAVY:
+        raise NumericalError("importance weights have too heavy a tail; take a nearer potential")
+    level = highest + np.log(weights.mean())
+    weights /= weights.mean()
 
     def gap(log_constant: float) -> float:
-        return float(expit(theirs - log_constant).mean() - expit(log_constant - ours).mean())
+        at_ours = (weights * expit(log_constant - ours)).mean()
+        return float(expit(theirs - log_constant).mean() - at_ours)
 
-    seen = np.concatenate([ours.ravel(), theirs[np.isfinite(theirs)]])
+    seen = np.concatenate([ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]])
     found = float(brentq(gap, seen.min() - 40.0, seen.max() + 40.0, xtol=1e-10))
-    at_ours, at_theirs = expit(found - ours), expit(theirs - found)
+    at_ours, at_theirs = weights * expit(found - ours), expit(theirs - found)
     first = mean_error(at_ours[..., None])[0] / at_ours.mean()
     second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
-    return _estimate(found, first**2 + second**2, np.inf, 0.0)
+    return _estimate(found - level, first**2 + second**2, np.inf, 0.0)

@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import surrokit as sk
+from surrokit.errors import ConfigurationError
 from surrokit.potentials import unnormalized_of
 
 RNG = np.random.default_rng(20240517)
@@ -216,13 +217,62 @@ def test_the_evidence_of_a_linear_model_is_its_marginal_likelihood(tmp_path):
     run = sk.sample(target, path=tmp_path / "run.surrokit", **SMALL)
     covariance = 0.25**2 * np.eye(3) + np.outer(X, X)
     truth = stats.multivariate_normal(np.zeros(3), covariance).logpdf(Y)
-    found = run.log_normalizer()
+    found = run.log_evidence()
     assert abs(found.value - truth) < 5.0 * found.error + 1e-3
     assert found.error < 0.1
     assert found.unnormalized == ()
     assert "constant" not in repr(found)
-    opened = sk.open_run(tmp_path / "run.surrokit").log_normalizer()
+    opened = sk.open_run(tmp_path / "run.surrokit").log_evidence()
     assert (opened.value, opened.unnormalized) == (found.value, ())
+
+
+CHAINS = {"warmup": 200, "draws": 500, "seed": 1, "progress": False}
+
+
+@pytest.mark.parametrize(
+    "parts", [{"sampler": "hmc"}, {"sampler": "sub-chain", "surrogate": "additive"}]
+)
+def test_chains_give_the_evidence_for_nothing_or_for_some_calls(parts):
+    """In bounds and scales of its own; four estimates within 4.5 errors."""
+    prior = stats.halfnorm(scale=40.0)
+    target = sk.forward_potential(
+        lambda q: q[0] * X,
+        lambda q: X[:, None],
+        data=60.0 * Y,
+        noise_sd=15.0,
+        parameters={"a": sk.positive(prior=prior)},
+        plausible={"a": (20.0, 100.0)},
+    )
+    truth = np.log(
+        integrate.quad(
+            lambda a: prior.pdf(a) * np.exp(stats.norm(a * X, 15.0).logpdf(60.0 * Y).sum()),
+            0.0,
+            400.0,
+            points=[60.0],
+        )[0]
+    )
+    run = sk.sample(target, **parts, **CHAINS)
+    free, bridged = run.log_evidence(), run.log_evidence(target, calls=500)
+    for found in (free, bridged):
+        assert abs(found.value - truth) < 4.5 * found.error < 0.3
+        assert found.unnormalized == ()
+    assert (free.calls, bridged.calls) == (run.total_calls, run.total_calls + 1000)
+
+
+def test_the_evidence_by_rows_takes_the_target():
+    noise = np.linspace(-1.0, 1.0, 400)
+    design = np.column_stack([np.ones(400), np.sin(np.arange(400.0))])
+    response = design @ [0.5, -1.0] + 0.7 * noise
+    target = sk.rows_potential("gaussian", design, response, scale=0.7, prior=1.0)
+    run = sk.sample(target, correction="subsampled", **CHAINS)
+    with pytest.raises(ConfigurationError, match=r"U is not known.*run.log_evidence\(target\)"):
+        run.log_evidence()
+    covariance = 0.49 * np.eye(400) + design @ design.T
+    truth = stats.multivariate_normal(np.zeros(400), covariance).logpdf(response)
+    found = run.log_evidence(target)
+    assert abs(found.value - truth) < 4.5 * found.error < 0.2
+    with pytest.raises(ConfigurationError, match="has dim 1, but the draws have 2"):
+        run.log_evidence(line())
 
 
 class Half:
@@ -273,7 +323,7 @@ def test_regressions_name_terms_of_ones_own_and_flat_priors():
 
 @pytest.mark.filterwarnings("ignore:there was one round")
 def test_the_printed_evidence_names_what_may_lack_its_constant():
-    found = sk.sample(SHIFTED["log_density"](), **SMALL).log_normalizer()
+    found = sk.sample(SHIFTED["log_density"](), **SMALL).log_evidence()
     assert found.unnormalized == ("log_density",)
     assert "log_density" in repr(found)
     assert "constant" in repr(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -137,9 +138,9 @@ def test_draws_of_equal_weight_follow_the_weights(weighted):
     assert (np.abs(flat.mean(axis=0) - mean) > 4.5 * error).any()
 
 
-def test_normalising_constants_take_weighted_answers(exact):
-    with pytest.raises(ConfigurationError, match="takes weighted answers, and this run has none"):
-        exact.log_normalizer()
+def test_the_evidence_takes_exact_draws_or_weighted_answers(exact):
+    with pytest.raises(ConfigurationError, match="this run has none; give it more calls"):
+        attrs.evolve(exact, unchecked="draws of a surrogate").log_evidence()
 
 
 @pytest.mark.statistical
@@ -148,6 +149,6 @@ def test_the_normalising_constant_of_a_normal_is_known(weighted):
     target = Gaussian()
     covariance = np.linalg.inv(target.hessian(np.zeros((1, 2)))[0])
     truth = np.log(2.0 * np.pi) + 0.5 * np.linalg.slogdet(covariance)[1]
-    low, high = weighted.log_normalizer().interval(1.0 - 1e-4)
+    low, high = weighted.log_evidence().interval(1.0 - 1e-4)
     assert low < truth < high
     assert high - low < 0.5

@@ -622,7 +622,7 @@ def test_half_a_round_is_not_among_the_draws(left):
     assert run.draws[..., 0].size == sum(map(len, rounds))
     if rounds:
         assert run.log_weights.shape == run.draws.shape[:2]
-        assert np.isfinite(run.log_normalizer().value)
+        assert np.isfinite(run.log_evidence().value)
 
 
 def test_an_error_carries_the_rounds_before(beginning):

@@ -192,7 +192,7 @@ def test_a_run_is_opened(kind, whole):
     assert opened.verdict.to_dict() == run.verdict.to_dict()
     if kind == "weights":
         assert np.array_equal(opened.log_weights, run.log_weights)
-        one, other = opened.weights.log_normalizer, run.weights.log_normalizer
+        one, other = opened.weights.log_evidence, run.weights.log_evidence
         assert (one.value, one.error) == (other.value, other.error)
 
 

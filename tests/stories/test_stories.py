@@ -37,7 +37,7 @@ def log_evidence(parameters, forward):
         forward, data=simulators.SUPERNOVAE, noise_sd=0.1, parameters=parameters
     )
     run = sk.sample(target, correction="weights", max_calls=150, seed=1)
-    return run.log_normalizer()
+    return run.log_evidence()
 
 
 @pytest.mark.long

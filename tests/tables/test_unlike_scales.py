@@ -93,7 +93,7 @@ def test_the_evidence_is_that_of_the_density_in_the_units_of_the_columns():
     mean = np.linalg.solve(precision, x.T @ y)
     least = target.value(mean[None])[0]
     log_volume = 1.5 * np.log(2.0 * np.pi) - 0.5 * np.linalg.slogdet(precision)[1]
-    assert run.log_normalizer().value == pytest.approx(log_volume - least, abs=0.02)
+    assert run.log_evidence().value == pytest.approx(log_volume - least, abs=0.02)
 
 
 def test_a_file_of_unlike_columns_is_opened_resumed_and_learnt_from(tmp_path):
