@@ -25,9 +25,7 @@ def refused(match, target=TARGET, error=ConfigurationError, **settings):
 
 
 WORD = "executor must be 'processes', 'threads', or a concurrent.futures.Executor, such as Pro"
-TIMEOUT = (
-    r"worker process .*compute=sk.Compute\(executor='processes', timeout=1\), or raise TimeoutE"
-)
+TIMEOUT = r"compute=sk.Compute\(workers=4, timeout=1\), or raise TimeoutError in the target"
 
 
 @pytest.mark.parametrize(
