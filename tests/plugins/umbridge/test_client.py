@@ -315,6 +315,12 @@ def test_the_timeout_is_for_the_whole_answer(prompt):
     assert time.monotonic() - began < 15.0
 
 
+def test_an_answer_that_is_cut_is_none():
+    url, _ = slowly([HEAD + json.dumps(ANSWERS["Info"]).encode()], pause=0.0)
+    with pytest.raises(ConfigurationError, match=r"cannot be reached .IncompleteRead"):
+        surrokit_umbridge.connect(url, wait=0.0)
+
+
 def test_an_answer_has_a_limit():
     url, done = slowly([b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{"])
     with pytest.raises(ConfigurationError, match="answered with more than 67108864 bytes"):
