@@ -16,6 +16,7 @@ from surrokit.types import FloatArray
 MOST_AT_ONCE = 1024
 """Rows of one call; more are taken in parts, for the sake of memory."""
 
+_TINY = np.finfo(np.float64).tiny
 _TURN_ON = (
     'jax.config.update("jax_enable_x64", True)  # before any array is made, or JAX_ENABLE_X64=1 '
     "in the environment"
@@ -82,6 +83,7 @@ class Functions:
 
     def _at_once(self, name: str, rows: list[FloatArray]) -> FloatArray:
         n = len(rows[0])
+        rows = [_kept_from_zero(array) for array in rows]
         if more := padded(max(n, 1)) - n:
             first = [array[:1] if n else np.zeros((1, *array.shape[1:])) for array in rows]
             pairs = zip(rows, first, strict=True)
@@ -89,6 +91,12 @@ class Functions:
         array = np.asarray(self._programs[name](*rows))
         _check_precision(self.what, array.dtype)
         return array[:n].copy()
+
+
+def _kept_from_zero(array: FloatArray) -> FloatArray:
+    """Return an array with no number but 0 that the compiler takes for 0."""
+    lost = (np.abs(array) < _TINY) & (array != 0.0)
+    return np.where(lost, np.copysign(_TINY, array), array) if lost.any() else array
 
 
 def travel(kind: Callable[..., Any], *given: Any) -> tuple[Any, tuple[Any, bytes]]:

@@ -129,6 +129,15 @@ def test_draws_come_back_in_the_users_coordinates(jax, tmp_path):
     assert_array_equal(more.draws[:, :500], run.draws)
 
 
+@pytest.mark.parametrize("bounds", [(0.0, None), (None, 0.0)])
+def test_a_position_beside_a_bound_of_0_is_not_on_it(jax, bounds):
+    """Denormal numbers are 0 to JAX."""
+    target = from_jax(lambda p: jax.numpy.log(jax.numpy.abs(p)), {"p": bounds})
+    values, gradients = target.value_and_gradient(np.array([[-800.0]]))
+    assert_allclose(values, 800.0 - np.log(np.finfo(float).tiny))
+    assert np.isfinite(gradients).all()
+
+
 def test_single_precision_is_refused(jax):
     with pytest.raises(ResultTypeError, match=r"double precision \(float64\), got float32"):
         from_jax(lambda q: q.astype("float32").sum(), dim=2)
