@@ -128,18 +128,6 @@ def check_matrices(matrices: npt.ArrayLike, positions: FloatArray) -> FloatArray
     return _check("matrices", matrices, (*positions.shape, positions.shape[1]))
 
 
-def check_weights(weights: npt.ArrayLike, positions: FloatArray) -> FloatArray:
-    """Return weights of Jacobians; ShapeError unless they are (n, m, dim), m being any number."""
-    array = np.asarray(weights, dtype=np.float64)
-    n, dim = positions.shape
-    if array.ndim != 3 or array.shape[0] != n or array.shape[2] != dim:
-        raise ShapeError(
-            f"weights must have shape ({n}, m, {dim}), got {array.shape}; pass one for each "
-            "position, each of the shape of its Jacobian"
-        )
-    return array
-
-
 def _check(what: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     array = np.asarray(given, dtype=np.float64)
     if array.shape != shape:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import attrs
 import numpy.typing as npt
 
-from surrokit.arguments import check_matrices, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_vectors
 from surrokit.errors import CapabilityError
 from surrokit.types import FloatArray
 
@@ -73,10 +73,6 @@ VJP = "vjp"
 """``forward_and_gradient(positions) -> (n, m), (n, dim)``: outputs and the gradient of U, by an
 adjoint that avoids the Jacobian."""
 
-FORWARD_HESSIAN = "forward-hessian"
-"""``forward_hessian_product(positions, weights (n, m, dim)) -> (n, dim)``: the second derivatives
-of the outputs, contracted with weights over the outputs and one direction."""
-
 ROWS = "rows"
 """``n_rows``, ``expand(centre)``, ``row_bounds(factor) -> (n_rows,)`` and ``select(rows)``: a
 sum over rows of data, with bounded third derivatives (:mod:`surrokit.potentials`)."""
@@ -105,7 +101,7 @@ INITIAL = "initial"
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, VJP, FORWARD_HESSIAN, *OF_ROWS, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, *OF_ROWS, VARIANCE, INITIAL),
     }
 )
 """All names above."""
@@ -150,8 +146,8 @@ CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 """All kinds of exact calls."""
 
 
-Factor: TypeAlias = Literal["vectors", "matrices", "weights"]
-"""Second argument of a method, of shape ``(n, dim)``, ``(n, dim, dim)`` or ``(n, m, dim)``."""
+Factor: TypeAlias = Literal["vectors", "matrices"]
+"""Second argument of a method, of shape ``(n, dim)`` or ``(n, dim, dim)``."""
 
 
 @attrs.frozen
@@ -172,8 +168,8 @@ class Method:
 
     def check_factors(self, factors: npt.ArrayLike, positions: FloatArray) -> FloatArray:
         """Return the second argument in double precision; ShapeError if its shape is not right."""
-        checks = {"vectors": check_vectors, "matrices": check_matrices, "weights": check_weights}
-        return checks[str(self.factor)](factors, positions)
+        check = check_vectors if self.factor == "vectors" else check_matrices
+        return check(factors, positions)
 
 
 METHODS: tuple[Method, ...] = (
@@ -193,19 +189,15 @@ METHODS: tuple[Method, ...] = (
     Method("forward", FORWARD, "forward", gives=("m",)),
     Method("forward_and_jacobian", JACOBIAN, "jacobian", gives=("m", "mq")),
     Method("forward_and_gradient", VJP, "vjp", gives=("m", "q")),
-    Method("forward_hessian_product", FORWARD_HESSIAN, "jacobian", "weights", ("q",)),
     Method("variance", VARIANCE, None),
 )
 """All methods; ``kind`` is that of potentials without a forward map."""
 
-OF_MAPS: tuple[Method, ...] = (
-    Method("forward_hessian", FORWARD_HESSIAN, "jacobian", gives=("mqq",)),
-    Method("forward_to_second_order", FORWARD_HESSIAN, "jacobian", gives=("m", "mq", "mqq")),
-)
-"""What a forward map evaluates besides: its second derivatives, alone or with all before them."""
+TO_SECOND_ORDER = Method("forward_to_second_order", None, "jacobian", gives=("m", "mq", "mqq"))
+"""What a forward map evaluates besides: its outputs with their first and second derivatives."""
 
 BY_NAME: Mapping[str, Method] = {method.name: method for method in METHODS}
 """Name to method."""
 
-ALL_BY_NAME: Mapping[str, Method] = {**BY_NAME, **{method.name: method for method in OF_MAPS}}
+ALL_BY_NAME: Mapping[str, Method] = {**BY_NAME, TO_SECOND_ORDER.name: TO_SECOND_ORDER}
 """Name to method, or to what else a model evaluates."""

@@ -178,12 +178,13 @@ a reason; so are fewer, where the probability of that by chance is below 0.05.""
 _LITTLE = 1e-3  # of the density may be lost to failures by chance: less than draws can show
 
 
-def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> str | None:
-    """Return what is known of failures by chance; None if nothing is.
+def tell_chance(again: Recheck, cured: int, rejected: int) -> tuple[bool, str] | None:
+    """Return what is known of failures by chance, and whether draws may be wrong; None for nothing.
 
-    ``cured`` positions failed first, and could be evaluated by a retry. ``doubt`` tells whether the
-    message is wanted that draws may be wrong, or the one that they are not.
+    ``cured`` positions failed first, and could be evaluated by a retry.
     """
+    if not (cured or again.worked):
+        return None
     # the part of the calls that fail: of positions that fail at first, retries fail at its power
     rate = again.rate
     if cured:
@@ -191,10 +192,9 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
     for_a_reason = bool(again.tried) and not again.worked
     for_a_reason &= again.tried >= SURE or rate**again.tried < 0.05
     lost = rate ** (again.retries + 1) if rejected and not for_a_reason else 0.0
-    if not (cured or again.worked) or doubt != (lost >= _LITTLE):
-        return None
+    doubt = lost >= _LITTLE
     if not again.retries:
-        return (
+        return doubt, (
             f"the target fails by chance: of {again.tried} positions at which it had failed, "
             f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
             "density times its chance to work, which is another target where that chance changes: "
@@ -204,14 +204,14 @@ def tell_chance(again: Recheck, cured: int, rejected: int, *, doubt: bool) -> st
         )
     message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
     if not rejected:
-        return f"{message}; draws are right, since in the end every position was evaluated"
+        return doubt, f"{message}; draws are right, since in the end every position was evaluated"
     message += f", and {rejected} {'was' if rejected == 1 else 'were'} rejected"
     if again.tried:
         works = again.worked or "none"
         message += f" ({works} of {again.tried} could be evaluated when tried once more)"
     if for_a_reason:
-        return f"{message}; these fail for another reason, and draws are right"
-    return (
+        return doubt, f"{message}; these fail for another reason, and draws are right"
+    return doubt, (
         f"{message}. Where these failed by chance, up to about {lost:.2g} "
         f"of the density is lost, which makes another target; give compute more "
         f"retries={_needed(rate)}, or mend the model"

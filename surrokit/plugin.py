@@ -47,13 +47,8 @@ from surrokit.kernel.hamiltonian import carry_out, metropolis, proposed_values, 
 from surrokit.potentials import (
     CurvedEnergy,
     Energy,
-    ForwardPotential,
-    GradientAlonePotential,
+    FullPotential,
     GradientPotential,
-    HessianDerivativePotential,
-    HessianPotential,
-    InitialPotential,
-    MetricPotential,
     Potential,
     with_gradient,
 )
@@ -67,9 +62,7 @@ from surrokit.targets.functions import potential
 __all__ = ["Sampler", "Kernel", "Correction", "Decider", "Surrogate", "Learner", "Explorer"]
 __all__ += ["Schedule", "Metric", "PositionMetric", "Integrator"]
 # protocols of potentials, and of the energies of forward maps
-__all__ += ["Potential", "GradientPotential", "GradientAlonePotential", "InitialPotential"]
-__all__ += ["HessianPotential", "HessianDerivativePotential", "MetricPotential", "ForwardPotential"]
-__all__ += ["Energy", "CurvedEnergy"]
+__all__ += ["Potential", "GradientPotential", "FullPotential", "Energy", "CurvedEnergy"]
 # records that travel between parts
 __all__ += ["ChainState", "Proposal", "StepInfo", "Status", "Phase", "Tuning", "Excursion"]
 __all__ += ["Evaluations", "LearningProblem", "Start", "Explored", "Findings", "Past", "Stage"]

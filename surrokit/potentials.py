@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.capabilities import (
-    FORWARD,
-    GAUSSIAN,
-    GRADIENT,
-    GRADIENT_ALONE,
-    ROWS,
-    ROWS_IN_BALLS,
-    VJP,
-    require,
-)
+from surrokit.capabilities import ROWS, ROWS_IN_BALLS, require
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
 
@@ -49,30 +41,51 @@ class GradientPotential(Potential, Protocol):
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
 
 
-class GradientAlonePotential(Potential, Protocol):
-    """A potential with capability ``gradient-alone``: the gradient costs less by itself."""
+class FullPotential(GradientPotential, Protocol):
+    """A potential with all of these methods; those that its ``capabilities`` promise may be called.
+
+    Arguments and results are as :mod:`surrokit.capabilities` says.
+    """
+
+    energy: Energy
+    """With ``forward``: the cheap exact part of U."""
+    mean: FloatArray
+    """With ``gaussian``: its mean, shape (dim,)."""
+    factor: FloatArray
+    """With ``gaussian``: L, lower triangular of shape (dim, dim); L L^T is the covariance."""
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim)."""
 
-
-class InitialPotential(Potential, Protocol):
-    """A potential with capability ``initial``."""
-
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return positions, shape (n, dim), from which chains may start."""
 
+    def hessian(self, positions: FloatArray) -> FloatArray:
+        """Return the second derivatives of U, shape (n, dim, dim)."""
 
-class GaussianPotential(Potential, Protocol):
-    """A potential with capability ``gaussian``: U(q) = |L^-1 (q - mean)|^2 / 2 + constant."""
+    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
+        """Return tr(A d_k G) of the Hessian G, shape (n, dim), with A in ``matrices``."""
 
-    @property
-    def mean(self) -> FloatArray:
-        """Its mean, shape (dim,)."""
+    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return u^T d_k G u of the Hessian G, shape (n, dim), with u in ``vectors``."""
 
-    @property
-    def factor(self) -> FloatArray:
-        """L, lower triangular of shape (dim, dim); L L^T is the covariance."""
+    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
+        """Return the diagonal of the Hessian, shape (n, dim)."""
+
+    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the gradient of the diagonal's weighted sum, for ``weights (n, dim)``."""
+
+    def metric(self, positions: FloatArray) -> FloatArray:
+        """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
+
+    def forward(self, positions: FloatArray) -> FloatArray:
+        """Return the outputs of the expensive map, shape (n, m)."""
+
+    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
+        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
+
+    def forward_and_gradient(self, positions: FloatArray) -> Pair:
+        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
 
 
 def observed_data_of(potential: Potential) -> Mapping[str, Any]:
@@ -80,7 +93,7 @@ def observed_data_of(potential: Potential) -> Mapping[str, Any]:
 
     They are empty where none has it.
     """
-    found = _from_the_outside(potential, "observed_data", Mapping)
+    found = find_within(potential, "observed_data", Mapping)
     return {} if found is None else found
 
 
@@ -89,7 +102,7 @@ def unnormalized_of(potential: Potential) -> tuple[str, ...]:
 
     It is an attribute of a potential, or of one inside; nothing is known where none has it.
     """
-    found = _from_the_outside(potential, "unnormalized", tuple)
+    found = find_within(potential, "unnormalized", tuple)
     return ("the density",) if found is None else found
 
 
@@ -98,10 +111,11 @@ def predictor_of(potential: Potential) -> Any:
 
     None there means that nothing is predicted.
     """
-    return _from_the_outside(potential, "predictor", object)
+    return find_within(potential, "predictor", object)
 
 
-def _from_the_outside(potential: Any, name: str, kind: type[Any]) -> Any:
+def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
+    """Return an attribute of a kind, of a potential or of one inside; None where there is none."""
     while potential is not None:
         if hasattr(potential, name) and isinstance(found := getattr(potential, name), kind):
             return found
@@ -109,61 +123,24 @@ def _from_the_outside(potential: Any, name: str, kind: type[Any]) -> Any:
     return None
 
 
-Offering = TypeVar("Offering", bound=Potential, covariant=True)
+def _with(capability: str, potential: Potential) -> FullPotential:
+    """Return the potential; CapabilityError is raised if it lacks the capability."""
+    offered, whose = potential.capabilities, type(potential).__name__
+    needs = frozenset({capability})
+    require("this computation", needs, offered, whose, "use a potential that has it")
+    return cast("FullPotential", potential)
 
 
-@attrs.frozen
-class Typed(Generic[Offering]):
-    """Returns a potential, typed as one with a capability, and refuses a potential without it."""
-
-    capability: str
-
-    def __call__(self, potential: Potential) -> Offering:
-        """Return the potential; CapabilityError is raised if it lacks the capability."""
-        offered, whose = potential.capabilities, type(potential).__name__
-        needs = frozenset({self.capability})
-        require("this computation", needs, offered, whose, "use a potential that has it")
-        return cast("Offering", potential)
-
-
-with_gradient = Typed[GradientPotential](GRADIENT)
-with_gradient_alone = Typed[GradientAlonePotential](GRADIENT_ALONE)
-with_gaussian = Typed[GaussianPotential](GAUSSIAN)
-
-
-class HessianPotential(Potential, Protocol):
-    """A potential with capability ``hessian``."""
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        """Return the second derivatives of U, shape (n, dim, dim)."""
-
-
-class HessianDerivativePotential(HessianPotential, Protocol):
-    """A potential with capability ``hessian-derivative``: its Hessian G(q) can be differentiated.
-
-    The forces of Riemannian dynamics, equations (7) to (9) of the paper, need two contractions of
-    the third derivatives, and never the ``dim`` matrices d_k G themselves. Each row has its own
-    symmetric matrix A, and its own vector u.
-    """
-
-    def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G) for each k, shape (n, dim), with A in ``matrices (n, dim, dim)``."""
-
-    def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return u^T d_k G u for each k, shape (n, dim), with u in ``vectors (n, dim)``."""
-
-
-class MetricPotential(Potential, Protocol):
-    """A potential with capability ``metric``."""
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return the Fisher or Gauss-Newton matrix of the target, shape (n, dim, dim)."""
-
-
-with_hessian = Typed[HessianPotential](can.HESSIAN)
-with_hessian_derivative = Typed[HessianDerivativePotential](can.HESSIAN_DERIVATIVE)
-with_hessian_diagonal = Typed[Any](can.HESSIAN_DIAGONAL)
-with_metric = Typed[MetricPotential](can.METRIC)
+with_gradient = partial(_with, can.GRADIENT)
+"""Returns a potential that has the capability, and raises CapabilityError for any other."""
+with_gradient_alone = partial(_with, can.GRADIENT_ALONE)
+with_gaussian = partial(_with, can.GAUSSIAN)
+with_hessian = partial(_with, can.HESSIAN)
+with_hessian_derivative = partial(_with, can.HESSIAN_DERIVATIVE)
+with_hessian_diagonal = partial(_with, can.HESSIAN_DIAGONAL)
+with_metric = partial(_with, can.METRIC)
+with_forward = partial(_with, can.FORWARD)
+with_vjp = partial(_with, can.VJP)
 
 FormsAt: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 """From vectors (k, dim) or matrices (k, dim, dim), and row numbers (k,) of fixed positions, to
@@ -235,7 +212,7 @@ class MatrixField:
     def _call(
         self, potential: Potential, capability: str, name: str, *given: FloatArray
     ) -> FloatArray:
-        found: FloatArray = getattr(Typed[Any](capability)(potential), self.name + name)(*given)
+        found: FloatArray = getattr(_with(capability, potential), self.name + name)(*given)
         return found
 
 
@@ -262,6 +239,9 @@ class Energy(Protocol):
 class CurvedEnergy(Energy, Protocol):
     """An energy with ``curvatures`` among its capabilities, for Gauss-Newton matrices.
 
+    One with ``constant-curvatures`` besides has the same everywhere, and so its matrix has a
+    derivative by the second derivatives of the map.
+
     With J the Jacobian of the forward map, J^T C J + R is the Gauss-Newton matrix of U. C and R
     are the second derivatives of the energy in the outputs and in the positions. Where these are
     not positive semi-definite everywhere, substitutes that are must take their place, such as the
@@ -278,37 +258,6 @@ class CurvedEnergy(Energy, Protocol):
 
         Outputs have shape (n, m), and positions (n, dim).
         """
-
-    def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> Pair:
-        """Return the gradients of sum(X * C) + tr(B R) in the outputs, and in the positions.
-
-        Only with ``curvature-derivatives`` among the capabilities. The weights X have the shape of
-        C and B that of R; matrices are symmetric. The gradients have shapes (n, m) and (n, dim);
-        each is taken with the other argument held fixed.
-        """
-
-
-class ForwardPotential(Potential, Protocol):
-    """A potential with capability ``forward``, and perhaps ``jacobian`` or ``vjp``."""
-
-    @property
-    def energy(self) -> Energy:
-        """The cheap exact part of U."""
-
-    def forward(self, positions: FloatArray) -> FloatArray:
-        """Return the outputs of the expensive map, shape (n, m)."""
-
-    def forward_and_jacobian(self, positions: FloatArray) -> Pair:
-        """Return the outputs, shape (n, m), and their derivatives, shape (n, m, dim)."""
-
-    def forward_and_gradient(self, positions: FloatArray) -> Pair:
-        """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
 
 
 class ForwardDerivatives(Protocol):
@@ -337,13 +286,11 @@ class ForwardDerivatives(Protocol):
         """Return the same for W = b u^T, with rows b (n, m) and u (n, dim)."""
 
 
-with_forward = Typed[ForwardPotential](FORWARD)
-with_vjp = Typed[ForwardPotential](VJP)
 CURVATURES = "curvatures"
 """Capability of an energy: ``curvatures(outputs, positions)``."""
 
-CURVATURE_DERIVATIVES = "curvature-derivatives"
-"""Capability of an energy that has ``curvature_gradients`` besides."""
+CONSTANT_CURVATURES = "constant-curvatures"
+"""Capability of an energy whose curvatures are the same everywhere."""
 
 
 def energy_capabilities(energy: Energy) -> Capabilities:
@@ -357,27 +304,17 @@ def offers_curvatures(energy: Energy) -> bool:
     return CURVATURES in energy_capabilities(energy)
 
 
-def with_curvatures(energy: Energy) -> CurvedEnergy:
-    """Return an energy that gives its curvatures; CapabilityError is raised for any other."""
-    return _curved(energy, "a Gauss-Newton matrix", CURVATURES)
+def with_curvatures(energy: Energy, *, constant: bool = False) -> CurvedEnergy:
+    """Return an energy that gives its curvatures; CapabilityError is raised for any other.
 
-
-def offers_curvature_derivatives(energy: Energy) -> bool:
-    """Return whether an energy has curvatures and their derivatives."""
-    return {CURVATURES, CURVATURE_DERIVATIVES} <= energy_capabilities(energy)
-
-
-def with_curvature_derivatives(energy: Energy) -> CurvedEnergy:
-    """Return an energy that differentiates its curvatures; CapabilityError for any other."""
-    who = "the derivative of a Gauss-Newton matrix"
-    return _curved(energy, who, CURVATURES, CURVATURE_DERIVATIVES)
-
-
-def _curved(energy: Energy, who: str, *needed: str) -> CurvedEnergy:
+    ``constant`` demands that they are the same everywhere.
+    """
+    needed = [CURVATURES, CONSTANT_CURVATURES][: 1 + constant]
     if not set(needed) <= energy_capabilities(energy):
         raise CapabilityError(
-            f"{who} needs an energy with {' and '.join(map(repr, needed))} among its capabilities, "
-            f"but {type(energy).__name__} does not offer them; give it the methods of "
+            f"a Gauss-Newton matrix{' with a derivative' if constant else ''} needs an energy with "
+            f"{' and '.join(map(repr, needed))} among its capabilities, but "
+            f"{type(energy).__name__} does not offer them; give it the methods of "
             "surrokit.plugin.CurvedEnergy, or, for data with noise_sd, a prior that has a metric"
         )
     return cast(CurvedEnergy, energy)
@@ -577,7 +514,9 @@ def terms_of(target: Potential) -> SummedTerms | None:
     return SummedTerms(with_rows(target), local=ROWS_IN_BALLS in target.capabilities)
 
 
-with_rows = Typed[SummedPotential](ROWS)
+def with_rows(potential: Potential) -> SummedPotential:
+    """Return a potential that is a sum over rows; CapabilityError is raised for any other."""
+    return cast("SummedPotential", _with(can.ROWS, potential))
 
 
 def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:

@@ -9,7 +9,6 @@ from surrokit.coordinates.parameters import (
     Parameters,
     circular,
     correlation,
-    covariance,
     interval,
     ordered,
     positive,
@@ -53,7 +52,7 @@ __all__ = ["potential", "forward_potential", "command_potential", "gaussian_prio
 __all__ += ["estimated", "rows_potential", "glm"]
 # parameters
 __all__ += ["real", "positive", "interval", "vector", "simplex", "ordered", "unit_vector"]
-__all__ += ["circular", "correlation", "covariance", "Parameter", "Parameters", "BoundedPotential"]
+__all__ += ["circular", "correlation", "Parameter", "Parameters", "BoundedPotential"]
 __all__ += ["model", "one_by_one", "check_gradient"]
 # sampling
 __all__ += ["sample", "estimate", "resume", "open_run", "sharpen", "study", "Ledger", "make", "Run"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -33,10 +34,10 @@ from surrokit.ledger.facts import (
     write_sequels,
 )
 from surrokit.ledger.file import RunFile, held
-from surrokit.ledger.fingerprint import check_row, describe_target, find_run
+from surrokit.ledger.fingerprint import check_row, describe_target, of_file
 from surrokit.ledger.known import add_known, read_known, with_memo
 from surrokit.ledger.reader import Ledger
-from surrokit.ledger.store import MODEL, Store, reading
+from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import DepartedError, last_event
 from surrokit.limits import metered
 from surrokit.plan.plan import check_target
@@ -47,16 +48,11 @@ from surrokit.registry.discovery import default_plugins
 from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.book import Observers, list_observers
-from surrokit.tables.formula import read_predictor, write_predictor
-from surrokit.targets.energies import KIND as ERRORS
 from surrokit.targets.energies import read_errors, write_errors
 
 PREDICTOR = "predictor"
 """The fact that holds how predictions are made of a run's draws."""
 
-_IDENTITY = (
-    *("target", "observed", "settings", "generator", "initial", "evaluations", "past", "scaling"),
-)
 
 _OF_ONE_RUN = ("account", "sequels", PROGRESS)
 
@@ -75,7 +71,6 @@ def resume(
     path: str | os.PathLike[str],
     target: Potential | Spec | None = None,
     *,
-    run: int | None = None,
     draws: int | None = None,
     max_calls: Limit = AS_BEFORE,
     max_seconds: Limit = AS_BEFORE,
@@ -97,8 +92,8 @@ def resume(
     The run is done again from its beginning, with the results of exact calls and the readings of
     the clock from the file. From where these end it pays and appends. Its draws are those of a run
     that was never interrupted, to the bit. Where it cannot be repeated to the bit, as with other
-    versions or on another machine, it begins anew with a warning, as a further run in the file: it
-    learns from all evaluations of the former one, and makes none of them again.
+    versions or on another machine, it begins anew with a warning: it learns from all evaluations of
+    the former run, whose file gets another name, and makes none of them again.
 
     Parameters
     ----------
@@ -107,9 +102,6 @@ def resume(
     target
         The same target, which a file cannot hold. None for one that was given by a registered name,
         with settings of plain data: the file has those.
-    run
-        Number of the run in the file, in the order in which runs were begun. None for the last one
-        of this target.
     draws
         Draws of each chain in all, if more or fewer than before are wanted. Warm-up and tuning stay
         as they were, and so do all draws that there are. Where a goal such as ``target_ess`` has
@@ -166,11 +158,11 @@ def resume(
     listening = list_observers(observers)
     composer, path = Composer(default_catalogue()), Path(path).absolute()
     if target is None:
-        run, target = read_target(path, run)
-    exact = check_target(composer.make("potential", target))
-    number, exact = find_run(path, exact, run, check=check)
+        target = read_target(path)
+    with closing(Store.open(path)) as store:
+        exact = of_file(store, check_target(composer.make("potential", target)))
     with where.spread(exact) as exact:
-        with held(path, partial(Store.open, write=True, run=number)) as (store, lock):
+        with held(path, partial(Store.open, write=True)) as (store, lock):
             given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
             asked = attrs.evolve(asked, workers=where.at_once)
@@ -193,19 +185,19 @@ def resume(
                     "more draws"
                 ) from error
             asked, rng, file = _begin_anew(file, sequels[-1].asked_of(asked), error)
-            number = file.run
             with observed(listening, progress=progress) as listeners:
                 outcome = go_on(asked, composer, rng, listeners, file)
-    more = partial(resume, path, target, run=number, compute=compute, **parts)
+    more = partial(resume, path, target, compute=compute, **parts)
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 
 def _begin_anew(
     before: RunFile, asked: Recipe, error: DepartedError
 ) -> tuple[Recipe, np.random.Generator, RunFile]:
-    """Begin a run beside one that cannot be repeated, from all that this one has evaluated."""
-    with Ledger(before.path, before.run) as ledger:
-        spent, said = sum(ledger.calls.values()), f"{len(ledger)} evaluations of run {before.run}"
+    """Begin a run in place of one that cannot be repeated, from all that this one has evaluated."""
+    path = before.path
+    with Ledger(path) as ledger:
+        spent, n, facts = sum(ledger.calls.values()), len(ledger), ledger.facts
     limits = asked.budget
     if limits.calls is not None:
         if limits.calls <= spent:
@@ -214,37 +206,37 @@ def _begin_anew(
                 "larger one, or None for no limit"
             ) from error
         limits = attrs.evolve(limits, max_calls=limits.calls - spent)
-    memo, evaluations, past = read_known([before.path], asked.exact, before.run)
+    memo, evaluations, past = read_known([path], asked.exact, check=False)
+    names = (path.with_name(f"{path.stem}.before{i or ''}{path.suffix}") for i in count())
+    former = next(name for name in names if not name.exists())
+    said = f"{n} evaluations of the former run, in {former.name}"
     noticed = (
-        f"the run could not be repeated to the bit, and began anew from the {said} in its file, "
-        "none of which was made again"
+        f"the run could not be repeated to the bit, and began anew from the {said}, none of which "
+        "was made again"
     )
     asked = attrs.evolve(
         asked, exact=with_memo(asked.exact, memo), budget=limits, noticed=(*asked.noticed, noticed)
     )
     asked = add_known(asked, evaluations, past)
+    kept = {name: of for name, of in facts.items() if name not in _OF_ONE_RUN}
 
-    def add(path: Path) -> Store:
-        store = Store.open(path, write=True, run=before.run)
-        facts = {name: of for name, of in store.facts().items() if name not in _OF_ONE_RUN}
-        store.run = store.runs[-1] + 1
-        with store.transaction():
-            store.write_facts({**facts, **describe_settings(asked)})
-        return store
+    def replace(path: Path) -> Store:
+        path.rename(former)
+        return Store.made(path, {**kept, **describe_settings(asked)})
 
-    with held(before.path, add, is_new=True) as (store, lock):
-        rng, file = read_generator(store), RunFile(store, lock, is_new=True)
+    with held(path, replace) as (store, lock):
+        rng, file = read_generator(store), RunFile(store, lock)
     warnings.warn(
-        f"{error}. The run cannot be repeated to the bit: versions, the machine or BLAS threads "
-        "are others, or the target is no function of its position. It begins anew as run "
-        f"{file.run} of its file, from the {said}, and makes none of them again",
+        f"{error}. The run cannot be repeated to the bit: versions, the machine, BLAS threads or "
+        "data are others, or the target is no function of its position. It begins anew from the "
+        f"{said}, and makes none of them again",
         SamplingWarning,
         stacklevel=3,
     )
     return asked, rng, file
 
 
-def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
+def open_run(path: str | os.PathLike[str]) -> Run:
     """Return a run as far as it is written, even while another process goes on with it.
 
     It has draws, costs and a verdict, but no surrogate and no tuned sampler. Where its file may
@@ -254,20 +246,18 @@ def open_run(path: str | os.PathLike[str], run: int | None = None) -> Run:
     ----------
     path
         What :func:`surrokit.sample` was given as ``path``.
-    run
-        Number of the run in the file, in the order in which runs were begun; None for the last one.
 
     Raises
     ------
     LedgerError
         If the file cannot be read, or nothing is written yet.
     """
-    with Ledger(path, run) as ledger, ledger.store.snapshot(), reading(ledger.path):
+    with Ledger(path) as ledger, ledger.store.snapshot(), reading(ledger.path):
         account = ledger.account
         if account is None:
             raise LedgerError(f"no iteration of {path} is written yet; try again later")
         opened = _opened(ledger, account)
-    return attrs.evolve(opened, more=partial(resume, path, run=ledger.store.run))
+    return attrs.evolve(opened, more=partial(resume, path))
 
 
 class Watch(NamedTuple):
@@ -279,15 +269,15 @@ class Watch(NamedTuple):
     written: float
 
     @classmethod
-    def of(cls, path: Path, run: int | None = None) -> Watch:
-        """Return how far a run of a file is, by default the last one.
+    def of(cls, path: Path) -> Watch:
+        """Return how far the run of a file is.
 
         Raises
         ------
         LedgerError
             If the file cannot be read.
         """
-        with Ledger(path, run) as ledger:
+        with Ledger(path) as ledger:
             account, note = ledger.account, read_progress(ledger.store)
         files = [path, path.with_name(f"{path.name}-wal")]
         written = max(each.stat().st_mtime for each in files if each.exists())
@@ -303,9 +293,8 @@ class Watch(NamedTuple):
 
 def _opened(ledger: Ledger, account: Account) -> Run:
     (warmup, kept), weights, ended = ledger.traces(), ledger.weights(), account.state == "ended"
-    plain, dim = ledger.facts.get(PREDICTOR), ledger.parameters.dim
-    of_outputs = plain is not None and plain["kind"] == ERRORS  # else of rows
-    predictor: Any = read_errors(plain or {}, dim) if of_outputs else read_predictor(plain)
+    plain = ledger.facts.get(PREDICTOR)
+    predictor: Any = None if plain is None else read_errors(plain, ledger.parameters.dim)
     same = {name: getattr(account, name) for name in _AS_ACCOUNTED}
     told = SimpleNamespace(**{name: frozenset(of) for name, of in account.sampler.items()})
     run = Run(
@@ -330,41 +319,19 @@ def new_file(
     asked: Recipe,
     rng: np.random.Generator,
 ) -> RunFile:
-    """Return the file of a run that begins, which may have other runs in it.
+    """Return the file of a run that begins.
 
     Raises
     ------
     LedgerError
-        If the file is in use, is no ledger, has this very run, or cannot be written.
+        If there is a file, or none can be written.
     ConfigurationError
         If the generator cannot be written down.
     """
     predictor = predictor_of(asked.exact)
     facts = describe_target(asked.exact) | describe_settings(asked) | describe_generator(rng)
-    facts[PREDICTOR] = write_errors(predictor) or write_predictor(predictor)
-
-    def make(path: Path) -> Store:
-        if not path.exists():
-            return Store.made(path, facts)
-        store = Store.open(path, write=True, run=MODEL)
-        try:
-            runs = store.runs
-            for number in runs:
-                store.run = number
-                if store.has_facts({name: facts[name] for name in _IDENTITY}):
-                    raise LedgerError(
-                        f"{path} holds this run; go on with it by surrokit.resume({str(path)!r}, "
-                        "target), or give another seed or path"
-                    )
-            store.run = max(runs, default=0) + 1
-            with store.transaction():
-                store.write_facts(facts)
-        except BaseException:
-            store.close()
-            raise
-        return store
-
-    with held(Path(path), make, is_new=True) as (store, lock):
+    facts[PREDICTOR] = write_errors(predictor)
+    with held(Path(path), partial(Store.made, facts=facts)) as (store, lock):
         return RunFile(store, lock, is_new=True)
 
 
@@ -395,7 +362,7 @@ def let_extend(
     objects = {name: part for name, part in given.items() if not is_data(name, part, catalogue)}
     if "policy" in objects:
         objects["sampler"] = objects.pop("policy")
-    more = partial(resume, file.path, target, run=file.run, compute=compute, **objects)
+    more = partial(resume, file.path, target, compute=compute, **objects)
     return attrs.evolve(outcome, more=more, asked=file.asked)
 
 

@@ -13,7 +13,7 @@ from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
 from surrokit.ledger.known import event_with, fill
-from surrokit.ledger.store import MODEL, Store
+from surrokit.ledger.store import Store
 from surrokit.ledger.tape import read_calls, write_events
 from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
@@ -185,14 +185,12 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
     path = path.absolute()
     whole = {"model": described}
     is_there = path.exists()
-    store = Store.open(path, write=True, run=MODEL) if is_there else Store.made(path, whole, MODEL)
+    store = Store.open(path, write=True) if is_there else Store.made(path, whole)
     try:
         held = store.facts().get("model")
-        if held is None:  # a file of runs alone
-            store.write_facts(whole)
-        elif held != described:
+        if held != described:
             raise LedgerError(
-                f"{path} holds evaluations of another model: {held} there, {dict(described)} here. "
+                f"{path} is of a run or another model: {held} there, {dict(described)} here. "
                 "Give its own model, or another file"
             )
         fill(memo, read_calls(store))

@@ -32,9 +32,9 @@ SESSIONS = {
         "sampled_again": SAMPLE,
     },
     "reproduce": {
-        "rows": "surrokit reproduce figure-1/gp figure-1/additive/10 --quick",
-        "all": "surrokit reproduce figure-1 --quick",
-        "more": "surrokit reproduce figure-1/gp --quick --set n_data_sets=30",
+        "rows": "surrokit reproduce figure-1/gp figure-1/additive/10",
+        "all": "surrokit reproduce figure-1",
+        "more": "surrokit reproduce figure-1/gp --set n_data_sets=30",
     },
 }
 """Commands that are typed one after the other in one folder."""

@@ -50,40 +50,4 @@ class Quartic(RegressorMixin, BaseEstimator):
         return 4 * X**3 * self.weights_
 
 
-# [regressor]
-from surrokit_sklearn import AdditiveNetworkRegressor
-
-rng = np.random.default_rng(0)
-X = rng.uniform(-2, 2, (40, 3))
-y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-slopes = np.column_stack([3 * np.cos(3 * X[:, 0]), X[:, 2], X[:, 1]])
-slopes[30:] = np.nan  # not known at the last ten
-
-values_only = AdditiveNetworkRegressor(random_state=0).fit(X, y)
-network = AdditiveNetworkRegressor(random_state=0).fit(X, y, gradients=slopes)
-
-new = rng.uniform(-1.5, 1.5, (500, 3))
-truth = np.sin(3 * new[:, 0]) + new[:, 1] * new[:, 2]
-print("R2 with values alone", round(values_only.score(new, truth), 3))
-print("R2 with gradients", round(network.score(new, truth), 3))
-print(network.predict_gradient(np.zeros((1, 3))).round(2))
-# [process]
-from surrokit_sklearn import GPRegressor
-
-process = GPRegressor(random_state=0).fit(X, y)
-mean, std = process.predict(new[:2], return_std=True)
-print(mean.round(2), std.round(2))
-# [search]
-from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
-
-made = make_pipeline(StandardScaler(), AdditiveNetworkRegressor(random_state=0))
-grid = {
-    "additivenetworkregressor__n_nodes": [20, 200],
-    "additivenetworkregressor__ridge": [1e-6, 1.0],
-}
-search = GridSearchCV(made, grid, cv=3).fit(new[:100], truth[:100])
-print(search.best_params_, round(search.best_score_, 3))
-# [more]
-process.partial_fit(new[:10], truth[:10])
 # [end]

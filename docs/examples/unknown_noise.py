@@ -30,7 +30,7 @@ target = sk.forward_potential(
 run = sk.sample(target, surrogate="additive", seed=1, progress=False)
 print(run.summary())
 # [groups]
-instrument = ["old"] * 4 + ["new"] * 5
+instrument = [0] * 4 + [1] * 5  # the old one, and the new one
 target = sk.forward_potential(
     forward,
     jacobian,
@@ -39,14 +39,6 @@ target = sk.forward_potential(
     parameters=PARAMETERS,
 )
 print(target.parameters.labels)
-# [declared]
-target = sk.forward_potential(
-    forward,
-    jacobian,
-    data=data,
-    noise_sd="sigma",
-    parameters={**PARAMETERS, "sigma": sk.positive(prior=scipy.stats.lognorm(1.0, scale=0.05))},
-)
 # [student]
 wild = [*data[:4], 1.6, *data[5:]]
 target = sk.forward_potential(

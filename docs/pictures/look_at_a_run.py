@@ -27,8 +27,7 @@ if __name__ == "__main__":
     run = sk.sample("lynx-hare", **PARTS, draws=250, seed=1, progress=False)
     paid = run.total_calls
     save(run.plot.marginals(), "plot-marginals")
-    save(run.plot.pairs(["alpha", "beta", "gamma", "delta"]), "plot-pairs")
-    save(run.plot.surrogate(["alpha", "hare_0"]), "plot-surrogate")
+    save(run.plot.surrogate(), "plot-surrogate")
     save(run.plot.cost(), "plot-cost")
     assert run.total_calls == paid
     weigh(run, "lynx-hare", folder)

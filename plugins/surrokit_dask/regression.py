@@ -20,7 +20,6 @@ from surrokit.potentials import (
     unnormalized_of,
 )
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_dask.partitions import Form, PartitionDraws, Partitions, read_partitions, select
@@ -34,7 +33,7 @@ AHEAD = 4096
 """Rows that are drawn ahead of time, unless told otherwise."""
 
 
-class DaskRegression(ShownTarget):
+class DaskRegression:
     """U of the coefficients: a sum over the rows of all partitions, and a normal prior.
 
     Rows stay where they are. Sums travel, and rows that are drawn. Partitions are summed up in

@@ -22,9 +22,9 @@ _COMPONENTS = (
         ),
         examples=(
             {},
-            {"gradients": False, "kernel_scales": "per-dimension", "mean": "linear", **_QUICK},
-            {"gradients": False, "mean": "quadratic", "noise": 0.1, **_QUICK},
-            {"gradients": True, "mean": "constant", "hyperparameters": _FIXED, "whiten": False},
+            {"gradients": False, "mean": "linear", **_QUICK},
+            {"gradients": False, "mean": "quadratic", **_QUICK},
+            {"mean": "constant", "hyperparameters": _FIXED, "whiten": False},
         ),
     ),
     Component(
@@ -40,7 +40,7 @@ _COMPONENTS = (
         examples=(
             {},
             {"inducing": "data", "n_inducing": 25, "hyperparameters": _FIXED, "whiten": False},
-            {"inducing": "optimised", "n_inducing": 10, "mean": "constant", **_QUICK},
+            {"n_inducing": 10, "mean": "constant", **_QUICK},
         ),
     ),
     Component(

@@ -25,7 +25,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.kernel import Binding, warm_up
 from surrokit.limits import one_thread
-from surrokit.potentials import InitialPotential, Potential
+from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -233,7 +233,7 @@ class _Search:
         dim = self.positions.shape[1]
         middle, half = self.positions[: self.n_starts].mean(axis=0), np.full(dim, 2.0)
         if INITIAL in self.potential.capabilities:
-            draws = cast(InitialPotential, self.potential).initial(rng, 500)
+            draws = cast(FullPotential, self.potential).initial(rng, 500)
             sds = draws.std(axis=0)
             if (sds > 0.0).all():  # a box that uniform draws fill
                 middle, half = draws.mean(axis=0), 3.0**0.5 * sds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, HESSIAN, HESSIAN_DERIVATIVE, VARIANCE
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
+from surrokit_gp.kernels import unit_matrix
 from surrokit_gp.posterior import Posterior
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters
@@ -24,23 +24,12 @@ CAPABILITIES: Capabilities = frozenset(
 """Capabilities of every fitted process."""
 
 
-class _Tables(NamedTuple):
-    pulls: FloatArray
-    heights: FloatArray
-    sums: FloatArray
-    tilts: tuple[FloatArray, FloatArray] | None
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Expansion:
     """V(q) = sum_i e_i lambda_i + level + slope . r + r^T matrix r / 2.
 
     Here r = q - origin, x = r T, e_i = exp(-|x - c_i|^2 / 2) and lambda_i = v_i + a_i . (x - c_i),
     with a_i = 0 where no derivative was learnt from.
-
-    The exponent is x . c - |x|^2 / 2 - |c|^2 / 2, so one product of (r, 1, -|x|^2) with a table
-    gives all exponents, and one of e with another both sum_i e_i v_i and sum_i e_i v_i c_i. What
-    is left to do is of the size of the positions: a quarter of the time that it takes otherwise.
     """
 
     origin: FloatArray  # of r, (dim,)
@@ -49,27 +38,6 @@ class Expansion:
     levels: FloatArray  # v_i (M,)
     slopes: FloatArray | None  # a_i (M, dim)
     polynomial: Polynomial  # the rest, as a function of r
-    _tables: _Tables = attrs.field(init=False, repr=False)
-
-    @_tables.default
-    def _make_tables(self) -> _Tables:
-        dim, rest, c, slopes = self.dim, self.polynomial, self.nodes, self.slopes
-        pulls = np.zeros((dim + 1, 2 * dim + 1))
-        pulls[:dim, :dim] = -self.scaling @ self.scaling.T
-        pulls[:dim, dim:-1] = rest.matrix
-        pulls[dim, dim:-1] = pulls[:dim, -1] = rest.slope
-        pulls[dim, -1] = 2.0 * rest.level
-        offsets = -0.5 * np.einsum("md,md->m", c, c)
-        heights = np.vstack([self.scaling @ c.T, offsets, np.full_like(offsets, 0.5)])
-        # for lambda_i in the sums, the levels are left to be multiplied in row by row
-        levels = self.levels if slopes is None else np.ones_like(self.levels)
-        sums = np.column_stack([(c @ self.scaling.T) * levels[:, None], levels])
-        tilts = None
-        if slopes is not None:
-            moved = slopes @ self.scaling.T
-            tilted = self.levels - np.einsum("md,md->m", slopes, c)
-            tilts = np.vstack([moved.T, tilted]), np.asfortranarray(moved)
-        return _Tables(pulls, heights, np.asfortranarray(sums), tilts)
 
     @property
     def dim(self) -> int:
@@ -86,32 +54,14 @@ class Expansion:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        extended, pulls, heights = self._extend(positions)
-        dim, tilts = self.dim, self._tables.tilts
-        radial_gradient: FloatArray | float = 0.0
-        if tilts is not None:
-            radial_gradient = heights @ tilts[1]
-            heights *= extended[:, :-1] @ tilts[0]
-        sums = heights @ self._tables.sums
-        gradient = pulls[:, :dim] * sums[:, -1:]
-        gradient += sums[:, :-1]
-        gradient += pulls[:, dim:-1]
-        gradient += radial_gradient
-        # twice the polynomial is (r, 1) . the end of pulls
-        return sums[:, -1] + 0.5 * np.vecdot(extended[:, :-1], pulls[:, dim:]), gradient
-
-    def _extend(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (r, 1, -|x|^2), (-r T T^T, r matrix + slope, r . slope + 2 level), and e."""
-        positions = check_positions(positions, self.dim)
-        n, dim = positions.shape
-        extended = np.empty((n, dim + 2))
-        away = extended[:, :dim]
-        np.subtract(positions, self.origin, out=away)
-        extended[:, dim] = 1.0
-        pulls: FloatArray = extended[:, :-1] @ self._tables.pulls
-        np.vecdot(away, pulls[:, :dim], out=extended[:, -1])
-        exponents: FloatArray = extended @ self._tables.heights
-        return extended, pulls, np.exp(exponents, out=exponents)
+        x, heights, levels = self._terms(positions)
+        away, terms = positions - self.origin, heights * levels
+        total = terms.sum(axis=1)
+        slopes = terms @ self.nodes - total[:, None] * x
+        if self.slopes is not None:
+            slopes += heights @ self.slopes
+        gradient = slopes @ self.scaling.T + self.polynomial.gradient(away)
+        return total + self.polynomial.value(away), np.asarray(gradient)
 
     # --- derivatives of higher order, with d = x - c ---
 
@@ -161,11 +111,12 @@ class Expansion:
 
     def _terms(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x (n, dim), and e and lambda of shape (n, M)."""
-        extended, _, heights = self._extend(positions)
-        levels = np.broadcast_to(self.levels, heights.shape)
-        if self._tables.tilts is not None:
-            levels = extended[:, :-1] @ self._tables.tilts[0]
-        return extended[:, : self.dim] @ self.scaling, heights, levels
+        x = (check_positions(positions, self.dim) - self.origin) @ self.scaling
+        levels = np.broadcast_to(self.levels, (len(x), len(self.levels)))
+        if self.slopes is not None:
+            tilted = self.levels - np.einsum("md,md->m", self.slopes, self.nodes)
+            levels = x @ self.slopes.T + tilted
+        return x, unit_matrix(x, self.nodes), levels
 
 
 def _pairs(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -180,7 +131,7 @@ def _of_pairs(weights: FloatArray, left: FloatArray, right: FloatArray) -> Float
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedProcess(ShownFit, Expansion):
+class FittedProcess(Expansion):
     """V(q), the mean of a Gaussian process given exact evaluations, in nats.
 
     Frozen and safe to share between threads. Every array it returns is new. Methods raise

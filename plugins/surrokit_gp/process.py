@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 
 from surrokit.arguments import (
     Limits,
-    not_negative,
     one_of,
     optional_positive_integer,
     positive,
     positive_integer,
 )
-from surrokit.errors import ConfigurationError, SurrogateFitError
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.training import Tail
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
@@ -38,37 +34,26 @@ from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, Space, given_hyperparameters, search
 from surrokit_gp.trend import Mean, Polynomial, choose_kind, convex, least_points
 
-Gradients: TypeAlias = Literal["auto", True, False]
-"""Whether gradients are learnt from: where that is cheap, always, never."""
-
-KernelScales: TypeAlias = Literal["isotropic", "per-dimension"]
-"""One length scale for all coordinates, or one for each."""
-
 AMPLE_EQUATIONS = 3000
-"""Most equations that ``gradients="auto"`` makes, at dim + 1 for a point with its gradient."""
+"""Most equations that gradients make, at dim + 1 for a point with its gradient."""
 
-MOST_EQUATIONS = 10_000
-"""Most equations that ``gradients=True`` makes: the kernel matrix then takes 800 megabytes."""
+MOST_POINTS = 3000
+"""Most points that a full process is conditioned on, drawn at random."""
 
 _POINTS, _GRADIENTS, _INDUCING, _SUBSET = 0, 1, 2, 3
 """Streams of random numbers, so that one choice does not depend on whether another was made."""
 
 
 @attrs.frozen(kw_only=True)
-class Process(ShownSurrogate):
+class Process:
     """Kernel, mean function and noise of a process, and the search for its hyperparameters.
 
     Parameters
     ----------
-    kernel_scales
-        ``"isotropic"`` for one length scale, ``"per-dimension"`` for one in each coordinate.
     mean
         ``"zero"``, ``"constant"``, ``"linear"`` or ``"quadratic"``; ``"auto"`` for a
         quadratic one with three equations for each coefficient, else a linear one with ten, else
         a constant.
-    noise : float, optional
-        Standard deviation of the noise of a value in nats; None to find it with the
-        hyperparameters.
     whiten
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
@@ -88,14 +73,8 @@ class Process(ShownSurrogate):
         If a setting makes no sense.
     """
 
-    kernel_scales: KernelScales = attrs.field(
-        default="isotropic", validator=one_of("isotropic", "per-dimension")
-    )
     mean: Mean = attrs.field(
         default="auto", validator=one_of("auto", "zero", "constant", "linear", "quadratic")
-    )
-    noise: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(not_negative)
     )
     whiten: bool = attrs.field(default=True, validator=one_of(True, False))
     hyperparameters: Hyperparameters | None = attrs.field(
@@ -109,13 +88,6 @@ class Process(ShownSurrogate):
     max_iterations: int = attrs.field(default=50, validator=positive_integer)
     max_signal: float = attrs.field(default=5.0, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
-
-    def __attrs_post_init__(self) -> None:
-        if self.noise is not None and self.hyperparameters is not None:
-            raise ConfigurationError(
-                f"noise={self.noise} is given beside hyperparameters, which hold noise_sd="
-                f"{self.hyperparameters.noise_sd}; give one of the two"
-            )
 
     def seed(self, problem: LearningProblem, rng: np.random.Generator) -> int:
         """Return a learner's seed, if the settings are for so many parameters."""
@@ -147,12 +119,9 @@ class GaussianProcess(Process):
         Most equations that the search looks at, those of points drawn at random; None for all.
         At least ten points, and twice as many equations as coefficients. The process itself uses
         all.
-    max_points : int, optional
-        Most points that the process is conditioned on, drawn at random; None for all.
     gradients
-        ``"auto"`` uses the gradients of as many points as keep the equations within 3000, drawn
-        at random, unless that were less than one in twenty; True uses all, and refuses more than
-        10,000 equations; False uses none.
+        Whether gradients are learnt from: those of as many points as keep the equations within
+        3000, drawn at random, unless that were less than one in twenty.
 
     Raises
     ------
@@ -161,19 +130,13 @@ class GaussianProcess(Process):
     """
 
     n_search: int | None = attrs.field(default=500, validator=optional_positive_integer)
-    max_points: int | None = attrs.field(default=3000, validator=optional_positive_integer)
-    gradients: Gradients = attrs.field(default="auto", validator=one_of("auto", True, False))
+    gradients: bool = attrs.field(default=True, validator=one_of(True, False))
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
         """Return a learner for a problem."""
-        value, both = frozenset({"value"}), frozenset({"value", "gradient"})
-        return ProcessLearner(
-            dim=problem.dim,
-            seed=self.seed(problem, rng),
-            process=self,
-            needs=both if self.gradients is True else value,
-            uses=value if self.gradients is False else both,
-        )
+        uses = frozenset({"value", "gradient"} if self.gradients else {"value"})
+        seed = self.seed(problem, rng)
+        return ProcessLearner(dim=problem.dim, seed=seed, process=self, uses=uses)
 
 
 @attrs.frozen(kw_only=True)
@@ -195,8 +158,7 @@ class Fitc(Process):
         points cannot be fitted.
     inducing
         ``"data"`` draws inducing points from the training points; ``"k-means++"`` spreads them
-        like those; ``"optimised"`` moves them from there, with the hyperparameters unless these are
-        given, to where the likelihood is largest.
+        like those.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
         twice as many as coefficients. The process itself uses all.
@@ -208,9 +170,7 @@ class Fitc(Process):
     """
 
     n_inducing: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    inducing: Inducing = attrs.field(
-        default="k-means++", validator=one_of("data", "k-means++", "optimised")
-    )
+    inducing: Inducing = attrs.field(default="k-means++", validator=one_of("data", "k-means++"))
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
@@ -242,9 +202,9 @@ class ProcessLearner(KeepingLearner):
         """
         settings, rows = self.process, TrainingRows.of(self.join_observed(), self.process.tail)
         if isinstance(settings, GaussianProcess):
-            if settings.max_points is not None and len(rows) > settings.max_points:
-                rows = rows.take(rows.draw(settings.max_points, self._stream(_POINTS)))
-            rows = self._with_gradients(rows, settings.gradients)
+            if len(rows) > MOST_POINTS:
+                rows = rows.take(rows.draw(MOST_POINTS, self._stream(_POINTS)))
+            rows = self._with_few_gradients(rows)
         self._demand(rows)
         mean = kind = choose_kind(settings.mean, self.dim, rows.n_equations)
         whitening = Whitening.of(rows.positions, rows.spread())
@@ -285,27 +245,15 @@ class ProcessLearner(KeepingLearner):
         """Return the random numbers for a purpose, the same in every fit."""
         return np.random.default_rng([self.seed, purpose])
 
-    def _with_gradients(self, rows: TrainingRows, use: Gradients) -> TrainingRows:
-        """Return the rows with the gradients that are observations alone."""
-        known = rows.gradient_rows
-        room = (AMPLE_EQUATIONS - len(rows)) // rows.dim
-        if use is True and rows.n_equations > MOST_EQUATIONS:
-            raise SurrogateFitError(
-                f"gradients=True makes {rows.n_equations} equations of {len(rows)} points in "
-                f"{rows.dim} dimensions, and more than {MOST_EQUATIONS} are too many; use "
-                "gradients='auto', which uses those of some points, or explore for fewer"
-            )
-        if use is True and len(rows) and not len(known):
-            raise SurrogateFitError(
-                f"gradients=True needs gradients, but none of {len(rows)} points has one; use "
-                "gradients='auto', or pass evaluations with gradients"
-            )
-        if use == "auto" and room < 0.05 * len(known):
-            known = known[:0]
-        elif use == "auto" and len(known) > room:
-            known = rows.draw(room, self._stream(_GRADIENTS), known)
+    def _with_few_gradients(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows with as many of their gradients as are cheap."""
+        known, room = rows.gradient_rows, (AMPLE_EQUATIONS - len(rows)) // rows.dim
+        if len(known) <= room:
+            return rows
+        known = rows.draw(max(room, 0), self._stream(_GRADIENTS), known)
         gradients = np.full_like(rows.gradients, np.nan)
-        gradients[known] = rows.gradients[known]
+        if room >= 0.05 * len(rows.gradient_rows):
+            gradients[known] = rows.gradients[known]
         return attrs.evolve(rows, gradients=gradients)
 
     def _demand(self, rows: TrainingRows) -> None:
@@ -333,7 +281,7 @@ class ProcessLearner(KeepingLearner):
             )
         found = settings.hyperparameters
         if found is None:
-            found, inducing = self._search(rows, inducing)
+            found = self._search(rows, inducing)
         if inducing is None:
             exact, _, dual = condition(rows, found)
             return exact, left_out(rows, exact, dual), found
@@ -341,46 +289,23 @@ class ProcessLearner(KeepingLearner):
         missing = np.full_like(rows.positions, np.nan)
         return sparse, np.column_stack([dual / own, missing]), found
 
-    def _search(
-        self, rows: TrainingRows, inducing: FloatArray | None
-    ) -> tuple[Hyperparameters, FloatArray | None]:
-        """Return hyperparameters of largest likelihood, and inducing points, moved if these are to.
-
-        Starts are compared by few equations.
-        """
+    def _search(self, rows: TrainingRows, inducing: FloatArray | None) -> Hyperparameters:
+        """Return hyperparameters of largest likelihood, from the best of some guesses."""
         settings = self.process
-        more = self._subset(rows, settings.n_search)
-        few = self._subset(more, 120)
-        isotropic = settings.kernel_scales == "isotropic"
-        screen, space = (
-            Space.of(some, isotropic, settings.noise, settings.max_signal) for some in (few, more)
-        )
-        n, moves = (
-            len(space.bounds),
-            isinstance(settings, Fitc) and settings.inducing == "optimised",
-        )
-
-        def screened(point: FloatArray) -> tuple[float, FloatArray]:
-            value, slopes = exact_likelihood(few, screen.unpack(point))
-            return value, screen.slope(slopes, rows.dim)[:n]
+        few = self._subset(rows, settings.n_search)
+        space = Space.of(few, settings.max_signal)
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            found = space.unpack(point)
             if inducing is None:
-                value, slopes = exact_likelihood(more, space.unpack(point))
+                value, slopes = exact_likelihood(few, found)
             else:
-                where = point[n:].reshape(inducing.shape) if len(point) > n else inducing
-                value, slopes = sparse_likelihood(more, space.unpack(point), where)
-            return value, space.slope(slopes, rows.dim)[: len(point)]
+                value, slopes = sparse_likelihood(few, found, inducing)
+            return value, space.slope(slopes, rows.dim)
 
-        most = settings.max_iterations
-        first = search(screened, screen.starts, screen.bounds, min(10, most), every=True)
-        starts = [np.clip(each, *space.bounds.T) for each in first]
-        best = search(objective, starts, space.bounds, most)[0]
-        if inducing is not None and moves:
-            start = np.append(best, inducing)
-            best = search(objective, [start], space.bounds, most)[0]
-            inducing = best[n:].reshape(inducing.shape)
-        return space.unpack(best), inducing
+        return space.unpack(
+            search(objective, list(space.starts), space.bounds, settings.max_iterations)
+        )
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""

@@ -23,7 +23,6 @@ from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
 from surrokit.surrogate.quality import FitQuality, KeepingLearner
-from surrokit.surrogate.shown import ShownFit, ShownSurrogate
 from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
@@ -80,7 +79,7 @@ def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class QuadraticProcess(ShownFit):
+class QuadraticProcess:
     """V(q), the mean of a process about a quadratic given exact values, in nats.
 
     In coordinates z of a whitening it has a wall beyond what it is trusted in,
@@ -140,7 +139,7 @@ class QuadraticProcess(ShownFit):
             return value - 0.5 * away @ away, np.delete(slopes, dim + 1) - away / table[1]
 
         start = np.clip(table[0] if start is None else start, *table[2:])
-        logs = search(density, [start], table[2:].T, 30)[0]
+        logs = search(density, [start], table[2:].T, 30)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
@@ -282,7 +281,7 @@ def refocus(
 
 
 @attrs.frozen(kw_only=True)
-class QuadraticGaussianProcess(ShownSurrogate):
+class QuadraticGaussianProcess:
     """A Gaussian process that expects a nearly normal density, for few values.
 
     Its mean function is a quadratic whose coefficients are drawn to those of a standard normal

@@ -92,20 +92,13 @@ def given_hyperparameters(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Space:
-    """Where hyperparameters of equations are sought: vectors of log l, log s and log sigma.
+    """Where hyperparameters are sought: vectors of log l, log s and log sigma."""
 
-    There is one l for all coordinates if it is ``isotropic``, and no log sigma where it is fixed.
-    """
-
-    isotropic: bool
-    noise: float | None
-    starts: FloatArray  # vectors to start from, the best guess first: (3, n_entries)
-    bounds: FloatArray  # (n_entries, 2)
+    starts: FloatArray  # vectors to start from, the best guess first: (3, 3)
+    bounds: FloatArray  # (3, 2)
 
     @classmethod
-    def of(
-        cls, rows: TrainingRows, isotropic: bool, noise: float | None, max_signal: float
-    ) -> Space:
+    def of(cls, rows: TrainingRows, max_signal: float) -> Space:
         """Return the space for equations; the signal is at most ``max_signal`` heights."""
         near = np.flatnonzero(rows.tail_sd == 0.0)
         near = near if len(near) > 1 else np.arange(len(rows))
@@ -114,8 +107,7 @@ class Space:
         )
         spread = positions.std(axis=0)
         spread = np.where(spread > 0.0, spread, spread.max() if spread.any() else 1.0)
-        spread = np.array([spread.mean()]) if isotropic else spread
-        lengths = spread * math.sqrt(rows.dim)
+        length = float(spread.mean()) * math.sqrt(rows.dim)
         # the values' standard deviation, or root mean square about a mean of zero
         away = values - (values.mean() if basis.shape[1] else 0.0)
         height = max(_size(away), 1e-10, 1e-8 * float(np.abs(values).max()))
@@ -127,28 +119,23 @@ class Space:
         # a noise of a hundredth of a nat costs no acceptance, and keeps the digits that less would
         # lose: towards long length scales and large signals weights grow as signal^2 / noise
         noises = (0.01 * min(height, 1.0), 10.0 * height)
-        limits = [(0.03 * each, 100.0 * each) for each in lengths]
-        limits += [(1e-6 * height, max_signal * height), noises]
+        signals = (1e-6 * height, max_signal * height)
+        bounds = np.log([(0.03 * length, 100.0 * length), signals, noises])
         # length scales in root-dim spreads of the positions, and noise-to-signal ratios
         guesses = ((1.0, 0.03), (3.0, 0.003), (0.4, 0.1))
-        starts = [[*(length * lengths), left, ratio * left] for length, ratio in guesses]
-        bounds, n = np.log(limits), len(limits) - (noise is not None)
-        clipped = np.clip(np.log(starts), *bounds.T)[:, :n]
-        return cls(isotropic=isotropic, noise=noise, starts=clipped, bounds=bounds[:n])
+        starts = np.log([[scale * length, left, ratio * left] for scale, ratio in guesses])
+        return cls(starts=np.clip(starts, *bounds.T), bounds=bounds)
 
-    def unpack(self, vector: FloatArray) -> Hyperparameters:
-        """Return the hyperparameters of a vector, which may go on with other numbers."""
-        numbers = np.exp(vector[: len(self.bounds)]).tolist()
-        noise = numbers.pop() if self.noise is None else self.noise
-        *lengths, signal = numbers
-        scales = lengths[0] if self.isotropic else lengths
-        return Hyperparameters(length_scales=scales, signal_sd=signal, noise_sd=noise)
+    @staticmethod
+    def unpack(vector: FloatArray) -> Hyperparameters:
+        """Return the hyperparameters of a vector."""
+        length, signal, noise = np.exp(vector).tolist()
+        return Hyperparameters(length_scales=length, signal_sd=signal, noise_sd=noise)
 
-    def slope(self, derivatives: FloatArray, dim: int) -> FloatArray:
+    @staticmethod
+    def slope(derivatives: FloatArray, dim: int) -> FloatArray:
         """Return derivatives by the vector from those of a likelihood in ``dim`` coordinates."""
-        lengths, (signal, noise, *rest) = derivatives[:dim], derivatives[dim:]
-        scales = [lengths.sum()] if self.isotropic else lengths
-        return np.array([*scales, signal, *([noise] if self.noise is None else []), *rest])
+        return np.array([derivatives[:dim].sum(), *derivatives[dim : dim + 2]])
 
 
 def _size(array: FloatArray) -> float:
@@ -157,28 +144,25 @@ def _size(array: FloatArray) -> float:
 
 def search(
     objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    starts: Iterable[FloatArray],
+    starts: Sequence[FloatArray],
     bounds: FloatArray,
     iterations: int,
-    *,
-    every: bool = False,
-) -> list[FloatArray]:
-    """Return the best vectors on the ways of L-BFGS-B to maxima, the largest one first.
+) -> FloatArray:
+    """Return the best vector on the way of L-BFGS-B to a maximum, from the best of some starts.
 
-    Climbs begin at ``starts``, and take at most so many iterations; unless ``every`` is set, only
-    until one succeeds. ``objective`` returns a value and its derivatives; where it raises
-    SurrogateFitError or LinAlgError, or is not finite, it counts as very low. ``bounds (k, 2)`` are
-    the least and largest of the first k numbers; others are free.
+    A climb takes at most so many iterations. ``objective`` returns a value and its derivatives;
+    where it raises SurrogateFitError or LinAlgError, or is not finite, it counts as very low.
+    ``bounds (k, 2)`` are the least and largest numbers.
 
     Raises
     ------
     SurrogateFitError
-        If the objective cannot be computed along any of the paths.
+        If the objective cannot be computed at any of the starts.
     """
-    reason, seen, ends, tried = "it is not finite", [], [], 0
+    reason, best, least = "it is not finite", None, np.inf
 
     def downhill(point: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal reason
+        nonlocal reason, best, least
         check_deadline()
         try:
             value, slope = objective(point)
@@ -187,23 +171,18 @@ def search(
             return 1e25, np.zeros_like(point)
         if not (math.isfinite(value) and np.isfinite(slope).all()):
             return 1e25, np.zeros_like(point)
-        seen.append((value, point.copy()))
+        if -value < least:
+            best, least = point.copy(), -value
         return -value, -slope
 
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
     for start in starts:
-        tried, seen = tried + 1, []
-        free = [(-np.inf, np.inf)] * (len(start) - len(bounds))
-        limits = [*bounds, *free]
-        minimize(downhill, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        if seen:
-            ends.append(max(seen, key=lambda end: end[0]))
-            if not every:
-                break
-    if ends:
-        return [point for _, point in sorted(ends, key=lambda end: -end[0])]
-    raise SurrogateFitError(
-        f"the marginal likelihood of the process could not be computed from any of {tried} starts "
-        f"(the last reason: {reason}); use whiten=True and a larger noise, give "
-        "hyperparameters, or rescale the parameters"
-    )
+        downhill(start)
+    if best is None:
+        raise SurrogateFitError(
+            "the marginal likelihood of the process could not be computed from any of "
+            f"{len(starts)} starts (the last reason: {reason}); use whiten=True, give "
+            "hyperparameters, or rescale the parameters"
+        )
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
+    minimize(downhill, best, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return best

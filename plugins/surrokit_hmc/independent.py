@@ -11,7 +11,7 @@ from surrokit.arguments import fraction, optional_positive
 from surrokit.capabilities import GAUSSIAN
 from surrokit.interfaces import ChainState, Kernel, Proposal, Sampler, Status, Tuning
 from surrokit.kernel.kernel import latest
-from surrokit.potentials import GaussianPotential, Potential, with_gaussian
+from surrokit.potentials import FullPotential, Potential, with_gaussian
 from surrokit.types import Cache, Capabilities, FloatArray
 
 
@@ -72,7 +72,7 @@ class GaussianMoves(Sampler):
 class GaussianKernel(Kernel):
     """Moves of one normal distribution."""
 
-    potential: GaussianPotential  # V
+    potential: FullPotential  # V
     step: float  # b
 
     @property

@@ -14,7 +14,6 @@ from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
@@ -177,7 +176,7 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential(ShownTarget):
+class JaxPotential:
     """A potential of which every method is compiled at its first call.
 
     ``functions`` are U and its derivatives, offered up to an ``order``.

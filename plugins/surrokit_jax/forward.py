@@ -10,7 +10,7 @@ import surrokit as sk
 from surrokit.errors import ShapeError
 from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.noise import Data, Scale, names_of_scales
+from surrokit.targets.noise import Data, Scale
 from surrokit_jax.compiled import Functions, load_jax, orders, trace, why_not
 from surrokit_jax.density import Declarations, declare
 
@@ -56,11 +56,7 @@ def forward_from_jax(
         If the function returns anything but an array in double precision.
     """
     load_jax()
-    of_errors = names_of_scales(data, noise_sd)
-    taken = parameters
-    if isinstance(parameters, Mapping):
-        taken = {name: spec for name, spec in parameters.items() if name not in of_errors}
-    function, declared = declare("forward", forward, taken, dim, example)
+    function, declared = declare("forward", forward, parameters, dim, example)
     shape = trace("forward", function, declared.dim)
     if len(shape) > 1:
         raise ShapeError(
@@ -71,7 +67,7 @@ def forward_from_jax(
         noise_sd=noise_sd,
         prior=prior,
         energy=energy,
-        parameters={**(parameters or {}), **declared.specs},
+        parameters=declared.specs,
         plausible=plausible,
         batched=True,
         **_offered(function, declared.dim, shape[0] if shape else 1),

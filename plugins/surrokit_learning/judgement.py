@@ -14,13 +14,9 @@ from surrokit_learning.draws import SurrogateDraws
 JUDGES = 5
 """Draws that say something of a surrogate; the last round may have fewer."""
 
-CLEAR, CLOSE = 3, 2
-"""Rounds in a row that must miss nothing about the surrogate's mass, and how many are enough if it
-is right all about. One is easily lucky where an arm of the target is thin."""
-
-RIGHT = 0.25
-"""Nats by which a surrogate that is right all about its mass is off anywhere there at most. Where
-an arm has yet to be seen, it is off by more at some of a dozen points."""
+CLEAR = 3
+"""Rounds in a row that must miss nothing about the surrogate's mass. One is easily lucky where an
+arm of the target is thin."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -83,12 +79,12 @@ class Queue:
 
 @attrs.frozen(kw_only=True)
 class Judgement:
-    """The judgement of one round, where nobody looked about the mass without the last two."""
+    """The judgement of one round."""
 
     acceptance: float  # predicted, of independent draws
     spread: float  # of V - U, in nats
-    missed: int | None = None  # places where the target goes on though the surrogate ends
-    off: float | None = None  # nats by which V is off at most about the mass
+    # places where the target goes on though the surrogate ends; None where nobody looked
+    missed: int | None = None
 
     @classmethod
     def of(cls, queue: Queue, exact: FloatArray) -> Judgement:
@@ -101,8 +97,7 @@ class Judgement:
         offset = float(np.median(inner[np.isfinite(inner)]))
         at, values = queue.positions[outer], queue.predicted[outer]
         edges = Edges(positions=at, values=values, typical=queue.typical)
-        missed = edges.missed(exact[outer], offset, too_high=1.0)
-        return attrs.evolve(judged, missed=missed, off=edges.off(exact[outer], offset))
+        return attrs.evolve(judged, missed=edges.missed(exact[outer], offset, too_high=1.0))
 
     @classmethod
     def at_draws(cls, past: Past, surrogate: Potential) -> Judgement:
@@ -130,33 +125,13 @@ def acceptance_by(judgements: list[Judgement]) -> float | None:
     return float(np.mean([each.acceptance for each in judgements[-max(n, 1) :]]))
 
 
-def is_clear(judgements: list[Judgement], *, convex: bool, before: int = 0) -> bool:
+def is_clear(judgements: list[Judgement], *, once: bool) -> bool:
     """Return whether the last rounds looked about the mass and found nothing.
 
-    A convex target has no arms, and one such round is enough. Evaluations that are known ``before``
-    stand for so many of the rounds of a surrogate that is right all about.
+    ``once`` is enough where a convex target has no arms, or where evaluations were known before.
     """
-
-    def are_clear(n: int, most_off: float) -> bool:
-        last = judgements[-n:]
-        clear = [x.missed == 0 and x.off is not None and x.off <= most_off for x in last]
-        return len(last) == n and all(clear)
-
-    return are_clear(1 if convex else CLEAR, np.inf) or are_clear(CLOSE - before, RIGHT)
-
-
-def is_no_gain(judgements: list[Judgement], patience: int) -> bool:
-    """Return whether the last rounds were no better than as many before them.
-
-    A gain is a mean acceptance that is 0.02 higher, or a spread that falls to 0.9 of what it was.
-    """
-    if len(judgements) < 2 * patience or judgements[-1].missed:
-        return False
-    # means, as each round has but a batch of points to tell
-    before, since = judgements[-2 * patience : -patience], judgements[-patience:]
-    more = np.mean([each.acceptance for each in since]) - np.mean([e.acceptance for e in before])
-    wide, narrow = (np.median([each.spread for each in part]) for part in (before, since))
-    return bool(more < 0.02 and narrow > 0.9 * wide)
+    last = judgements[-1 if once else -CLEAR :]
+    return len(last) == (1 if once else CLEAR) and all(each.missed == 0 for each in last)
 
 
 def predicted_acceptance(differences: FloatArray) -> float:

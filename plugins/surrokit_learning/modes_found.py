@@ -8,10 +8,9 @@ import numpy as np
 
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
-from surrokit.mode.descent import Mode, descend, spectrum
+from surrokit.mode.descent import Mode, spectrum
 from surrokit.modes import Modes
-from surrokit.potentials import Potential, with_gradient
-from surrokit.surrogate.whitening import cholesky_factor
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 WIDE = 20.0
@@ -63,12 +62,12 @@ class ModeWatch:
 
     Potential and gradient at a position tell where a Newton step would lead, and how low, if all
     were as quadratic as at the mode. If that is the mode itself, the rest of the way need not be
-    evaluated. Nor need it where a surrogate of known evaluations agrees with both, and leads there.
+    evaluated.
     """
 
-    def __init__(self, modes: Modes | None, dim: int, surrogate: Potential | None = None) -> None:
+    def __init__(self, modes: Modes | None, dim: int) -> None:
         self.mode: int | None = None
-        self._modes, self._dim, self._surrogate = modes, dim, surrogate
+        self._modes, self._dim = modes, dim
         self._seen: list[tuple[FloatArray, float, FloatArray]] = []
 
     def __call__(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
@@ -83,8 +82,6 @@ class ModeWatch:
                 lowest = value - 0.5 * float(gradient @ step)
                 if same_mode(modes, position - step, lowest) == k:
                     self.mode = k
-        if self.mode is None and self._surrogate is not None:
-            self.mode = _end_on(self._surrogate, modes, position, value, gradient)
         return self.mode is not None
 
     def seen(self) -> Evaluations:
@@ -95,28 +92,6 @@ class ModeWatch:
             values=np.array([value for _, value, _ in self._seen]),
             gradients=np.reshape([gradient for _, _, gradient in self._seen], rows),
         )
-
-
-def _end_on(
-    surrogate: Potential, modes: Modes, position: FloatArray, value: float, gradient: FloatArray
-) -> int | None:
-    """Return the mode to which a surrogate leads from where it agrees with the target; or None.
-
-    Its height above the deepest mode and its gradient may be off by a quarter.
-    """
-    least = modes.values[0]
-    with np.errstate(all="ignore"):
-        at = np.stack([position, modes.positions[0]])
-        values, gradients = with_gradient(surrogate).value_and_gradient(at)
-        off = abs((values[0] - values[1]) - (value - least))
-        turned = cholesky_factor(modes.covariances[0]).T @ np.stack([gradients[0], gradient]).T
-        apart = np.linalg.norm(turned[:, 0] - turned[:, 1])
-        agrees = off <= 0.25 * max(value - least, 1.0)
-        agrees = agrees and apart <= 0.25 * np.linalg.norm(turned[:, 1])
-    if not agrees:
-        return None
-    end = descend(surrogate, position)
-    return same_mode(modes, end.position, end.value - float(values[1]) + least)
 
 
 def inverse_curvature(hessian: FloatArray) -> FloatArray:

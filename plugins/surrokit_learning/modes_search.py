@@ -88,10 +88,8 @@ class _Search:
 class ModeSearch:
     """Searches on one target, the first from the best of ``starts (n, dim)`` by U there.
 
-    More starts follow when a mode is known. With a ``surrogate`` of known evaluations a search ends
-    where the target agrees with it and it leads to a known mode; everywhere else the target is
-    evaluated. The mode that each search that has ended ``led`` to is -1 for none; ``lowest`` is the
-    least potential that any has come to.
+    More starts follow when a mode is known. The mode that each search that has ended ``led`` to is
+    -1 for none; ``lowest`` is the least potential that any has come to.
     """
 
     def __init__(
@@ -100,7 +98,6 @@ class ModeSearch:
         starts: FloatArray,
         values: FloatArray,
         limits: Limits,
-        surrogate: Potential | None = None,
     ) -> None:
         order = np.argsort(values != np.min(values), kind="stable")
         _, first = np.unique(starts[order], axis=0, return_index=True)
@@ -109,7 +106,7 @@ class ModeSearch:
         self.calls: list[int] = []
         self.lowest: Mode | None = None
         self.over = self._widened = False
-        self._exact, self._limits, self._surrogate = exact, limits, surrogate
+        self._exact, self._limits = exact, limits
         self._ends: list[Mode] = []  # the different places where searches ended
         self._covariances: list[FloatArray] = []  # there
         self._rows: list[Evaluations] = []  # that each search has seen
@@ -187,7 +184,7 @@ class ModeSearch:
         if self.led:
             allowed = min(allowed, max(LATER, 2 * self.calls[0]) - search.calls)
         most = max(min(SLICE, allowed), 1)
-        watch = ModeWatch(self._modes, exact.dim, self._surrogate)
+        watch = ModeWatch(self._modes, exact.dim)
         slope = search.gradient_at(search.at)
         scales = None  # by values a search finds its own
         if slope is not None and not goes_by_values(exact):

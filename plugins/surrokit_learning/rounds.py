@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import fraction, one_of, optional_positive_integer, positive_integer
+from surrokit.arguments import fraction, optional_positive_integer, positive_integer
 from surrokit.capabilities import CONVEX, GRADIENT, require
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
@@ -34,7 +34,6 @@ from surrokit_learning.judgement import (
     acceptance_by,
     difference,
     is_clear,
-    is_no_gain,
     predicted_acceptance,
     resample,
 )
@@ -52,6 +51,10 @@ MOBILE, FREE = 0.1, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
+WORTH = 4
+"""Draws that gradients of a round win for each one that a surrogate would lose by a rejection: a
+chain is often rejected again and again, and a round takes away about half of that."""
+
 UNSURE = 0.6
 """Predicted acceptance below which sub-chains find their length alone, and modes are in doubt."""
 
@@ -60,7 +63,9 @@ UNSURE = 0.6
 class Rounds:
     """Evaluate where the surrogate has its mass, learn, and look where it has it now.
 
-    The first points lie about the mode, or in a box where there are no gradients. Then each round
+    The first points are draws of the Laplace approximation at modes that searches find from the
+    chains' starts. Without gradients they are spread over a box: where the target expects itself to
+    be, or 2 to either side of the best start. Then each round
     runs a sampler on the surrogate, which is free, evaluates the target where its chains end, and
     so sees, at points that the surrogate has not learnt from, what the exact decision will make of
     its draws. It ends when that is good enough. Where draws of earlier runs say that a surrogate of
@@ -72,11 +77,6 @@ class Rounds:
         The kernel that draws from the surrogate.
     tuned
         The sampler to tune on the last surrogate: the run's own.
-    start
-        ``"mode"``: a search for the mode from the best start, and draws from the Laplace
-        approximation there; it needs gradients. ``"sobol"``: points spread over a box, of where the
-        target expects itself to be or else 2 to either side of the best start.
-        ``"auto"``: ``"mode"`` where gradients are evaluated, else ``"sobol"``.
     gradients
         Whether points are evaluated with their gradients (of forward maps: Jacobians); None for
         where the target offers them.
@@ -101,9 +101,6 @@ class Rounds:
     sampler: Sampler
     correction: Correction
     tuned: Sampler
-    start: Literal["auto", "mode", "sobol"] = attrs.field(
-        default="auto", validator=one_of("auto", "mode", "sobol")
-    )
     gradients: bool | None = None
     evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
     batch: int = attrs.field(default=20, validator=positive_integer)
@@ -113,8 +110,7 @@ class Rounds:
     @property
     def needs(self) -> Capabilities:
         """A gradient, if a setting asks for it."""
-        by_gradient = self.start == "mode" or self.gradients is True
-        return frozenset({GRADIENT}) if by_gradient else frozenset()
+        return frozenset({GRADIENT}) if self.gradients else frozenset()
 
     def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
         """Draw on the surrogate, evaluate there, judge it by that, fit it anew, until it is good.
@@ -152,13 +148,12 @@ class Rounds:
         known = Survey(exact, start.positions, by_gradients=by_gradients, batch=self.batch)
         usual = 100 + 10 * known.dim if by_gradients else 200 + 20 * known.dim
         affordable = None if start.calls is None else max(start.calls // price, 1)
-        known.by_differences = price > 1
-        known.spread = self.start == "sobol" or (self.start == "auto" and not by_gradients)
+        known.price, known.n_draws = price, 4000 if start.calls is None else start.calls
         least, half = len(start.positions) + 1, usual if affordable is None else affordable // 2
         if self.evaluations is not None:
             known.left = max(self.evaluations, least)
         else:  # half of the calls is left to what follows
-            known.left = usual if known.spread else min(usual, max(half, least))
+            known.left = usual if not by_gradients else min(usual, max(half, least))
         most = self.evaluations or min(usual, max(half, 1))
         total = known.left // 2 if self.evaluations else 2 * most
         total = total if self.evaluations or affordable is None else min(total, half)
@@ -190,14 +185,14 @@ class Rounds:
         """Evaluate the starts, and search for modes from there, if that is how to begin."""
         at, exact, queue = start.positions, start.potential, Queue.empty(known.dim)
         # where a gradient is made of values, starts alone are not worth it
-        if known.by_gradients and not known.by_differences:
+        if known.by_gradients and known.price == 1:
             known.chains = chains_at(exact, at)
         else:
             values = evaluate_alone(exact, at)
             known.chains = attrs.evolve(known.chains, values=values, cache={"value": values})
         known.left -= len(at)
         yield known.explored()
-        if known.spread:
+        if not known.by_gradients:
             return queue
         search = known.search = self._mode_search(known, start)
         while not search.over:
@@ -217,22 +212,19 @@ class Rounds:
     def _mode_search(self, known: Survey, start: Start) -> ModeSearch:
         """Return searches from chains, the first of them from the best that is known already.
 
-        A search is cut short only where the surrogate of known evaluations agrees with the target
-        at what the search has evaluated, at its start at least, and leads to a mode that is found.
+        That is where a surrogate of known evaluations is least.
         """
-        starts, values, surrogate = known.chains.positions, known.chains.values, None
+        starts, values = known.chains.positions, known.chains.values
         if start.known is not None and known.by_gradients and len(start.known):
             known.recall_rows(start.known)
             lowest = int(np.argmin(start.known.values))
             best = start.known.positions[lowest]
             surrogate = start.fit(Evaluations.empty(known.dim))
-            if surrogate is not None and GRADIENT in surrogate.capabilities:
+            if surrogate is not None:
                 best = mode_of(surrogate, best)
-            else:
-                surrogate = None
             starts = np.vstack([best, starts])
             values = np.append(min(start.known.values[lowest], values.min()) - 1.0, values)
-        return ModeSearch(start.potential, starts, values, known.limits, surrogate)
+        return ModeSearch(start.potential, starts, values, known.limits)
 
     # --- a round ---
 
@@ -240,33 +232,33 @@ class Rounds:
         """Return U at points (n, dim), with gradients for who learns, where these help.
 
         Where gradients are made of values, values judge first: if they say that the surrogate is
-        good, there is nothing to be learnt.
+        so good that draws would gain less calls than gradients cost, there is nothing to be learnt.
         """
         exact, at, hessian = known.exact, points.positions, known.hessian
         known.left -= len(points)
         if not known.by_gradients:
             return evaluate_alone(exact, at)
-        if known.by_differences:
+        if known.price > 1:
             if points.trusted and points.judges:
                 values = evaluate_alone(exact, at)
-                judgement = Judgement.of(points, values)
-                if judgement.acceptance >= self.acceptance and not judgement.missed:
+                judgement, cost = Judgement.of(points, values), len(points) * known.price
+                enough = max(self.acceptance, 1.0 - cost / (WORTH * known.n_draws))
+                if judgement.acceptance >= enough and not judgement.missed:
                     return values
             if hessian is not None and _suits_one_side(hessian):
                 exact = cast(Any, exact).one_sided(np.diag(hessian))
         return evaluate_with_gradients(exact, at)[0]
 
     def _is_over(self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator) -> bool:
-        """Return whether all is spent, V is good, or nothing is gained."""
+        """Return whether V is good, or all is spent."""
         # one batch of points may be lucky, and without gradients often is
-        rounds, patience = (1, 3) if known.by_gradients else (3, 10)
+        rounds = 1 if known.by_gradients else 3
         last = [each.acceptance for each in known.judged[-rounds:]]
         good = len(last) == rounds and bool(np.mean(last) >= self.acceptance) and queue.trusted
         if good and self._n_outer(known):
-            convex = CONVEX in known.exact.capabilities
-            good = is_clear(known.judged, convex=convex, before=known.checked)
-        spent = known.steps >= start.warmup or known.left <= 0
-        if not (spent or good or (queue.trusted and is_no_gain(known.judged, patience))):
+            once = CONVEX in known.exact.capabilities or known.checked
+            good = is_clear(known.judged, once=once)
+        if not (good or known.steps >= start.warmup or known.left <= 0):
             return False
         if (acceptance_by(known.judged) or 0.0) < UNSURE:
             known.doubt(start.positions, rng)
@@ -391,7 +383,7 @@ def _judge(known: Survey, now: Queue, values: FloatArray, rng: np.random.Generat
             known.covariance = now.covariance
     log_weights = difference(now.expected, values)
     if not known.ready:
-        if known.spread:  # points spread over a box are no draws
+        if not known.by_gradients:  # points spread over a box are no draws
             log_weights = np.full(len(now), -np.inf)
         known.approximated = predicted_acceptance(log_weights)
         known.n_first += len(now)

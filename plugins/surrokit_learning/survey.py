@@ -17,7 +17,7 @@ from surrokit.errors import SurrogateFitError
 from surrokit.exploring import idle
 from surrokit.interfaces import ChainState, Evaluations, Explored, Findings, Past, StepInfo, Tuning
 from surrokit.modes import Modes
-from surrokit.potentials import InitialPotential, Potential
+from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.training import near_least
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
@@ -43,12 +43,12 @@ class Survey:
     left: int = 0  # evaluations that may be made
     steps: int = 0  # iterations so far
     over: bool = False
-    by_differences: bool = False  # whether gradients are made of values
-    spread: bool = False  # whether the first points are spread over a box
+    price: int = 1  # calls of a point with what is learnt there: values make up differences
+    n_draws: int = 4000  # usual ones, or as many as may be paid for
     ready: bool = False  # whether there are points enough for a surrogate
     n_first: int = 0  # points before that
     approximated: float = 0.0  # predicted acceptance of draws of the Laplace approximation
-    checked: int = 0  # rounds that known evaluations stand for
+    checked: bool = False  # whether evaluations that were known suffice for a surrogate
     at_draws: bool = False  # whether chains are at draws of the target
     search: ModeSearch | None = None
     covariance: FloatArray | None = None
@@ -86,7 +86,7 @@ class Survey:
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
         self.ready = self.n_first >= max(self.enough, self.batch)
-        self.approximated, self.checked = float(self.ready), int(self.ready)
+        self.approximated, self.checked = float(self.ready), self.ready
 
     # --- what is known ---
 
@@ -229,7 +229,7 @@ class Survey:
             else:
                 return normal_design(centre[None], covariance[None], self.batch, rng)
         n = max(self.enough - self.n_first, self.few)
-        if self.spread:
+        if not self.by_gradients:
             lower, upper = self._box(rng)
             self.covariance = np.diag(np.square(upper - lower) / 12.0)
             return box_design(lower, upper, n, rng), np.zeros(n)
@@ -257,7 +257,7 @@ class Survey:
         if self.box is None:
             self.box = self.best - 2.0, self.best + 2.0
             if INITIAL in self.exact.capabilities:
-                draws = cast(InitialPotential, self.exact).initial(rng, 500)
+                draws = cast(FullPotential, self.exact).initial(rng, 500)
                 # uniform points then have the standard deviations of the draws
                 centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
                 if (half > 0).all():

@@ -18,8 +18,8 @@ _COMPONENTS = (
         examples=(
             {},
             _POTENTIAL,
-            {"activation": "cosine", "draws": "gaussian", "trend": "linear", **_POTENTIAL},
-            {"trend": "laplace", "n_nodes": 30, **_VALUES},
+            {"activation": "cosine", "trend": "linear", **_POTENTIAL},
+            {"n_nodes": 30, **_VALUES},
             {"weight_scale": 1.0, **_PSEUDOINVERSE},
             {"n_nodes": 30, "updates": "greville", **_POTENTIAL},
         ),

@@ -1,10 +1,10 @@
 """The learners that every network shares: one keeps all rows, and one learns online.
 
-Size, scale and trend are chosen by small networks that go ahead. Fits to the same rows in the same
+The scale of the nodes is chosen by small networks that go ahead. Fits to the same rows in the same
 coordinates are comparable by their generalised cross-validation errors. Measured on targets with
 two modes, heavy tails, curved ridges and none of these: the choice comes within a factor of two of
-the best scale and trend, where a fixed one can be a thousand times worse; it beats one held-out
-fifth. Six networks of 300 nodes take some tenths of a second.
+the best scale, where a fixed one can be a thousand times worse; it beats one held-out fifth. Three
+networks of 300 nodes take a tenth of a second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from surrokit_networks.potentials import (
     FittedNetwork,
     emulator_capabilities,
 )
-from surrokit_networks.training import Frame, Training, Trend
+from surrokit_networks.training import Frame, Training
 from surrokit_networks.training_rows import TailBound, TrainingRows
 
 Draw: TypeAlias = Callable[[int, int, np.random.Generator], Nodes]
@@ -50,26 +50,20 @@ Fit: TypeAlias = tuple[Frame, FittedNetwork | FittedEmulator]
 """What a network was fitted in, and the network."""
 
 
-def default_size(dim: int, n_values: int, n_gradients: int) -> int:
+def default_size(dim: int, n_values: int, n_gradients: int, fine: bool = False) -> int:
     """Return how many nodes a network gets, by default.
 
     On values alone more nodes than points are always better, by a factor of two in the gradient's
     error from s = 2 n / 3 to s = 4 n / 3. With gradients the trend takes most of the work, and what
-    nodes cost is the leapfrog's time.
+    nodes cost is the leapfrog's time. Where accuracy is worth more (``fine``), as of outputs under
+    weights: on the elliptic equation with 20 parameters the sd of V - U from 295 Jacobians is 0.096
+    nats by a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000 nodes.
     """
+    if n_gradients and fine:
+        return int(np.clip((n_values + dim * n_gradients) // 2, 400, 3000))
     if n_gradients:
         return int(np.clip(100 * dim, 400, 1000))
     return min(200 * dim, int(np.clip(2 * n_values, 1000, 2000)))
-
-
-def fine_size(n_equations: int) -> int:
-    """Return how many nodes learn outputs where accuracy is worth more than speed.
-
-    On the elliptic equation with 20 parameters the sd of V - U from 295 Jacobians is 0.096 nats by
-    a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000 nodes. Equations are those
-    of each output.
-    """
-    return int(np.clip(n_equations // 2, 400, 3000))
 
 
 def no_nodes(dim: int, size: int, rng: np.random.Generator) -> Nodes:  # noqa: ARG001
@@ -128,27 +122,21 @@ class NetworkLearner(KeepingLearner):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Values, or outputs; and their derivatives where it trains on nothing else."""
-        needed = {"value"} if self.energy is None else {"value", "outputs"}
-        if self.training.train_on == "values-and-gradients":
-            needed.add(self._derivative)
-        return frozenset(needed)
+        """Values, and outputs where these are learnt."""
+        return frozenset({"value"} if self.energy is None else {"value", "outputs"})
 
     @property
     def uses(self) -> frozenset[str]:
         """What it needs, and derivatives where there are any, unless it trains on values alone."""
-        return self.needs | ({self._derivative} if self.training.uses_gradients else frozenset())
-
-    @property
-    def _derivative(self) -> str:
-        return "gradient" if self.energy is None else "jacobian"
+        derivative = "gradient" if self.energy is None else "jacobian"
+        return self.needs | ({derivative} if self.training.uses_gradients else frozenset())
 
     @property
     def provides(self) -> Capabilities:
         """What a fitted network, or an emulator of a forward map, can do."""
         if self.energy is not None:
             return emulator_capabilities(self.energy)
-        bowl = self.draws == (no_nodes,) and self.training.trend_to_try in ("quadratic", "laplace")
+        bowl = self.draws == (no_nodes,) and self.training.trend == "quadratic"
         own = CAPABILITIES | NORMAL if bowl else CAPABILITIES
         return own if self.most is None else own & self.most
 
@@ -172,12 +160,11 @@ class NetworkLearner(KeepingLearner):
             rows = rows if known is None else rows.less(known)
         held = self.training.choose_held_out(rows, np.random.default_rng([self.seed, 1]))
 
-        def fit(
-            draw: Draw, trend: Trend, some: TrainingRows, held: BoolArray | None, size: int = 0
-        ) -> Fit:
-            training = attrs.evolve(self.training, trend=trend)
+        def fit(draw: Draw, some: TrainingRows, held: BoolArray | None, size: int = 0) -> Fit:
             nodes = draw(self.dim, size, np.random.default_rng(self.seed))
-            return training.fit(nodes, whitening, some, held, energy=self.energy, expected=expected)
+            return self.training.fit(
+                nodes, whitening, some, held, energy=self.energy, expected=expected
+            )
 
         frame, found = self._fit_best(fit, rows, held, keeps_idle)
         if isinstance(found, FittedEmulator):
@@ -187,34 +174,26 @@ class NetworkLearner(KeepingLearner):
         found = attrs.evolve(found, capabilities=self.provides, border=border, known=known)
         return attrs.evolve(frame, border=border), found
 
-    def posterior(self) -> OnlineFit:
-        """Return the fit that knows how unsure the weights of a network of all U are."""
-        fit = OnlineFit(training=self.training, frame=self.make_fit()[0])
-        fit.absorb(self.rows())
-        return fit
-
     def _fit_best(
         self, fit: Callable[..., Fit], rows: TrainingRows, held: BoolArray | None, keeps_idle: bool
     ) -> Fit:
-        """Return the fit with the nodes and the trend that suit the rows.
+        """Return the fit with the nodes that suit the rows.
 
         Where the ridge is left to the data, so are the nodes: unless they raise the acceptance that
         is to be expected by a fiftieth, the network is the trend alone, many times cheaper.
         """
-        trend, size = self.training.trend_to_try, self._size(rows)
         if self.draws == (no_nodes,):
-            return fit(no_nodes, trend, rows, held)
+            return fit(no_nodes, rows, held)
         alone: Fit | None = None
         # weighted draws of a map are worth every node
         spares = not (keeps_idle or (self.energy is not None and self.problem.is_weighed))
         if self.training.ridge is None and spares:
             with contextlib.suppress(SurrogateFitError):
-                alone = fit(no_nodes, trend, rows, held)
+                alone = fit(no_nodes, rows, held)
         accepted = 0.0 if alone is None else self._acceptance(alone, rows)
         if alone is not None and accepted >= 0.98:
             return alone
-        draw, trend = self._choose(fit, rows, trend, trend == "auto" and accepted < 0.9)
-        made = fit(draw, trend, rows, held, size)
+        made = fit(self._choose(fit, rows), rows, held, self._size(rows))
         if alone is None:
             return made
         judged = [each.quality.acceptance for _, each in (alone, made) if each.quality]
@@ -222,28 +201,20 @@ class NetworkLearner(KeepingLearner):
         explodes = len(judged) == 2 and judged[1] < judged[0] - 0.1
         return alone if explodes or self._acceptance(made, rows) < accepted + 0.02 else made
 
-    def _choose(
-        self, fit: Callable[..., Fit], rows: TrainingRows, trend: Trend, tries_linear: bool
-    ) -> tuple[Draw, Trend]:
-        """Return how to draw nodes and the trend under them, by small networks."""
-        ways: list[tuple[Draw, Trend]] = [(draw, trend) for draw in self.draws]
-        if tries_linear:
-            ways += [(draw, "linear") for draw in self.draws]
-        if len(ways) == 1:
-            return ways[0]
+    def _choose(self, fit: Callable[..., Fit], rows: TrainingRows) -> Draw:
+        """Return how to draw nodes, by small networks."""
+        if len(self.draws) == 1:
+            return self.draws[0]
         # a random part of the rows where they make very many equations
         share = 10_000 / (len(rows) + self.dim * int(rows.with_slopes.sum()))
         if share < 1.0:
             order = np.random.default_rng([self.seed, 2]).permutation(len(rows))
             rows = rows.take(order < max(2, int(share * len(rows))))
-        errors = np.full(len(ways), np.inf)
-        for i, way in enumerate(ways):
+        errors = np.full(len(self.draws), np.inf)
+        for i, draw in enumerate(self.draws):
             with contextlib.suppress(SurrogateFitError):
-                errors[i] = fit(*way, rows, None, min(self._size(rows), 300))[1].gcv_error
-        # Paths run off where a trend does not grow in every direction: a linear one must be twice
-        # as good.
-        errors[len(self.draws) :] *= 2.0
-        return ways[int(np.argmin(errors))]
+                errors[i] = fit(draw, rows, None, min(self._size(rows), 300))[1].gcv_error
+        return self.draws[int(np.argmin(errors))]
 
     def _acceptance(self, fit: Fit, rows: TrainingRows) -> float:
         # In whitened coordinates the squared error of a gradient bounds the variance of that of the
@@ -254,11 +225,8 @@ class NetworkLearner(KeepingLearner):
     def _size(self, rows: TrainingRows) -> int:
         if self.n_nodes is not None:
             return self.n_nodes
-        n_derivatives = int(rows.with_slopes.sum())
-        size = default_size(self.dim, len(rows), n_derivatives)
-        if self.problem.is_weighed and self.energy is not None and n_derivatives:
-            size = fine_size(len(rows) + self.dim * n_derivatives)
-        return size
+        fine = self.problem.is_weighed and self.energy is not None
+        return default_size(self.dim, len(rows), int(rows.with_slopes.sum()), fine)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return what is used alone: Jacobians of large maps take memory."""

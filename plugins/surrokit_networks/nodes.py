@@ -7,15 +7,14 @@ exp(-|z - c|^2 / (2 l^2)). Both are a function of one number that is linear in *
 
 with Z = z and p = w for additive nodes. Radial ones are curved: Z = (z, |z|^2 / 2), phi = exp,
 p = (c, -1) / l^2 and o = -|c|^2 / (2 l^2). A direction u at z lifts to U = (u, z . u), its
-derivative, and a slope A by Z lowers to a + b z, with A = (a, b). So every derivative of a network
-is that of an additive one, lifted and lowered, and one term more: of b, as d^2 Z / dz^2 is the
-identity in the last coordinate.
+derivative, and a slope A by Z lowers to a + b z, with A = (a, b). So gradients of a network are
+those of an additive one, lifted and lowered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -24,10 +23,6 @@ from surrokit.types import FloatArray
 
 Elementwise: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function of each element of an array; the result has the array's shape."""
-
-Draws: TypeAlias = Literal["gaussian", "orthogonal"]
-"""How rows are drawn: independently, or in blocks at right angles (Yu, Suresh, Choromanski,
-Holtmann-Rice, Kumar 2016, arXiv:1610.09072)."""
 
 SCRATCH = 2_000_000
 """Numbers of scratch that a block of rows may take."""
@@ -206,22 +201,3 @@ def row_blocks(n_rows: int, scratch: int, most: int = SCRATCH) -> Iterator[slice
     size = max(1, most // scratch) if scratch else n_rows
     for start in range(0, n_rows if scratch else 0, size):
         yield slice(start, start + size)
-
-
-def normal_rows(kind: Draws, n: int, dim: int, rng: np.random.Generator) -> FloatArray:
-    """Draw rows of which each is N(0, I), shape (n, dim).
-
-    The first rows of a larger draw equal the smaller draw from an equal generator, so that a larger
-    network has the nodes of a smaller one, and more.
-    """
-    if kind == "gaussian":
-        return rng.standard_normal((n, dim))
-    # Two Gaussian matrices a block, so that a block takes the same draws however many follow: one
-    # for its directions, one for its lengths, which are distributed as those of Gaussian rows.
-    shapes, lengths = np.moveaxis(rng.standard_normal((-(-n // dim), 2, dim, dim)), 1, 0)
-    orthogonal, triangular = np.linalg.qr(shapes)
-    # LAPACK chooses signs as it likes; with a positive diagonal the directions are uniform.
-    signs = np.copysign(1.0, np.einsum("bkk->bk", triangular))
-    rows = (orthogonal * signs[:, None, :]).transpose(0, 2, 1)
-    rows = rows * np.linalg.norm(lengths, axis=2, keepdims=True)
-    return np.asarray(rows.reshape(-1, dim)[:n])

@@ -149,20 +149,6 @@ class OnlineFit:
             quality=self.quality,
         )
 
-    def variance(self, positions: FloatArray) -> FloatArray:
-        """Return the variance of the network's value, shape (n,), at ``positions (n, dim)``.
-
-        With normal errors of variance s^2 / w of an equation of weight w, and weights of nodes
-        v ~ N(0, s^2 / lambda), level, trend and nodes have the covariance s^2 Theta about the ridge
-        solution; level and trend have flat priors, and the nodes are taken as drawn. s^2 is the sum
-        of squared residuals over the weight of all equations less the effective number of
-        parameters.
-        """
-        assert self.engine is not None
-        noise = self.engine.squared_error / max(self.total_weight - self.engine.degrees, 1.0)
-        columns = self.frame.basis.features(self.frame.whitening.apply(positions))
-        return np.asarray(noise * np.einsum("nk,nk->n", columns @ self.engine.theta, columns))
-
     def choose_ridge(self) -> None:
         """Choose the ridge anew from the sums, by generalised cross-validation.
 

@@ -15,22 +15,24 @@ from scipy.linalg import solve_triangular
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.potentials import (
-    HESSIAN_FIELD,
     Energy,
     FormsAt,
     Potential,
     offers_curvatures,
     with_gradient,
+    with_gradient_alone,
 )
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.targets.differences import gauss_newton
 from surrokit.types import BoolArray, Capabilities, FloatArray
 from surrokit_networks.border import Beyond, Border
 from surrokit_networks.network import Network, NetworkAt
 
-CAPABILITIES: Capabilities = can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE}
+FIRST_ORDER: Capabilities = frozenset({can.GRADIENT, can.GRADIENT_ALONE})
 """What every network of U can do."""
+
+CAPABILITIES: Capabilities = FIRST_ORDER | can.HESSIANS - {can.HESSIAN_PRODUCT}
+"""What one of additive nodes can do."""
 
 NORMAL: Capabilities = frozenset({can.CONVEX, can.GAUSSIAN})
 """What a positive definite quadratic without any nodes is besides."""
@@ -40,7 +42,7 @@ _QUIET = np.errstate(all="ignore")
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class NetworkFit(ShownFit):
+class NetworkFit:
     """What both kinds of fit are: frozen, safe to share between threads, with new arrays only.
 
     Methods raise :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
@@ -89,14 +91,19 @@ class FittedNetwork(NetworkFit):
         What it offers; ``gaussian`` if it is a trend of degree two alone, positive definite.
     border
         The region in which the nodes are used. Values and gradients beyond are the border's;
-        second derivatives are everywhere those of the sum, which as a metric may be any.
+        second derivatives are everywhere the network's, which as a metric may be any.
     known
-        A part of U that is added as it is: the network was fitted to the rest.
+        A part of U that is added as it is, up to its gradient: the network was fitted to the rest.
     """
 
-    capabilities: Capabilities = CAPABILITIES
     border: Border | None = None
     known: Potential | None = None
+    capabilities: Capabilities = attrs.field()
+
+    @capabilities.default
+    def _by_nodes(self) -> Capabilities:
+        first_alone = self.network.nodes.curved or self.known is not None
+        return FIRST_ORDER if first_alone else CAPABILITIES
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -121,14 +128,18 @@ class FittedNetwork(NetworkFit):
         beyond = self._beyond(q)
         if beyond is not None:
             return beyond.raise_values(self.network.value(beyond.pulled)[:, 0])
-        return self._plus(self.network.value(q)[:, 0], "value", q)
+        value = self.network.value(q)[:, 0]
+        return value if self.known is None else value + self.known.value(q)
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of V, shape (n, dim), at positions of shape (n, dim)."""
         q = check_positions(positions, self.dim)
         if self._beyond(q) is not None:
             return self.value_and_gradient(q)[1]
-        return self._plus(self.network.gradient(q), "gradient", q)
+        gradient = self.network.gradient(q)
+        if self.known is None:
+            return gradient
+        return gradient + with_gradient_alone(self.known).gradient(q)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -145,21 +156,15 @@ class FittedNetwork(NetworkFit):
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives of V, shape (n, dim, dim)."""
-        return self._plus(self._at(positions).hessian(), "hessian", positions)
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        own = self._at(positions).hessian_product(check_vectors(vectors, positions))
-        return self._plus(own, "hessian_product", positions, vectors)
+        return self._at(positions).hessian()
 
     def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
         """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._plus(self._at(positions).diagonal(), "hessian_diagonal", positions)
+        return self._at(positions).diagonal()
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), with c (n, dim)."""
-        own = self._at(positions).diagonal_gradient(check_vectors(weights, positions))
-        return self._plus(own, "hessian_diagonal_gradient", positions, weights)
+        return self._at(positions).diagonal_gradient(check_vectors(weights, positions))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), shape (n, dim), G the Hessian and A symmetric (n, dim, dim)."""
@@ -175,13 +180,11 @@ class FittedNetwork(NetworkFit):
 
     def hessian_forms_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_form_gradient` of rows of positions (n, dim)."""
-        own, known = self._at(positions).form_gradient, self.known
-        return own if known is None else _sum(own, HESSIAN_FIELD.forms_at(known, positions))
+        return self._at(positions).form_gradient
 
     def hessian_traces_at(self, positions: FloatArray) -> FormsAt:
         """Return :meth:`hessian_trace_gradient` of rows of positions (n, dim)."""
-        own, known = self._at(positions).trace_gradient, self.known
-        return own if known is None else _sum(own, HESSIAN_FIELD.traces_at(known, positions))
+        return self._at(positions).trace_gradient
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond the border, shape (n,)."""
@@ -190,10 +193,6 @@ class FittedNetwork(NetworkFit):
         is_beyond = np.zeros(len(q), dtype=bool)
         is_beyond[[] if beyond is None else beyond.rows] = True
         return is_beyond
-
-    def _plus(self, own: FloatArray, method: str, *arguments: FloatArray) -> FloatArray:
-        """Add what a method of the known part returns."""
-        return own if self.known is None else own + getattr(self.known, method)(*arguments)
 
     def _beyond(self, q: FloatArray) -> Beyond | None:
         """Return how far positions (n, dim) are beyond the border; None where none is."""
@@ -265,7 +264,3 @@ class FittedEmulator(NetworkFit):
 
 def _without_nan(values: FloatArray) -> FloatArray:
     return np.where(np.isnan(values), np.inf, values)
-
-
-def _sum(one: FormsAt, other: FormsAt) -> FormsAt:
-    return lambda arrays, rows: one(arrays, rows) + other(arrays, rows)

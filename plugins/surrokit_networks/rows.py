@@ -6,14 +6,13 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, not_negative, optional_positive_integer, spread
-from surrokit.capabilities import GAUSSIAN
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential, SummedTerms, with_hessian
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import FloatArray, IntArray
 from surrokit_networks.learner import NetworkLearner
+from surrokit_networks.potentials import FIRST_ORDER
 from surrokit_networks.training import Training
 
 
@@ -24,7 +23,7 @@ def _defaults() -> Training:
 
 
 @attrs.frozen(kw_only=True)
-class Rows(ShownSurrogate):
+class Rows:
     """V(q) = the terms of the rows of most leverage + a quadratic.
 
     For a target that is a sum over rows of data (capability ``rows``). Where few rows inform a
@@ -84,7 +83,7 @@ class Rows(ShownSurrogate):
 
         of_some = terms.select(np.zeros(1, dtype=np.int64)).capabilities
         return NetworkLearner.of(
-            problem, rng, training=self.training, known=known, most=of_some - {GAUSSIAN}
+            problem, rng, training=self.training, known=known, most=of_some & FIRST_ORDER
         )
 
     def part(self, terms: SummedTerms, whitening: Whitening) -> tuple[Potential | None, FloatArray]:

@@ -16,9 +16,10 @@ from surrokit.arguments import (
 )
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import LearningProblem
-from surrokit.surrogate.shown import ShownSurrogate
+from surrokit.types import Capabilities
 from surrokit_networks.learner import Draw, NetworkLearner, OnlineLearner
-from surrokit_networks.nodes import Draws, Nodes, normal_rows
+from surrokit_networks.nodes import Nodes
+from surrokit_networks.potentials import FIRST_ORDER
 from surrokit_networks.training import Training, Updates
 
 Widths: TypeAlias = Literal["dimension", "chi-square"]
@@ -26,7 +27,7 @@ Widths: TypeAlias = Literal["dimension", "chi-square"]
 
 
 @attrs.frozen(kw_only=True)
-class Additive(ShownSurrogate):
+class Additive:
     """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
 
     By default z is the whitened position, directions are short, gradients are trained on where
@@ -41,9 +42,6 @@ class Additive(ShownSurrogate):
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
         1 or 2: smooth potentials want the least, sharp ones the others.
-    draws
-        How directions are drawn. Measured in 25 dimensions without a quadratic trend: at right
-        angles 100 do what 300 independent ones do; in two dimensions neither is better.
     training
         Trend, ridge and all else that both kinds of network share.
     """
@@ -53,7 +51,6 @@ class Additive(ShownSurrogate):
         default="softplus", validator=one_of("softplus", "cosine")
     )
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
-    draws: Draws = attrs.field(default="orthogonal", validator=one_of("gaussian", "orthogonal"))
     training: Training = attrs.field(
         factory=Training, metadata=spread(without=("least_curvature",))
     )
@@ -76,7 +73,7 @@ class Additive(ShownSurrogate):
             How what comes after the first fit is taken in.
         """
         training = Training.paper(ridge, updates)
-        return cls(n_nodes=n_nodes, weight_scale=1.0, draws="gaussian", training=training)
+        return cls(n_nodes=n_nodes, weight_scale=1.0, training=training)
 
     def learner(
         self, problem: LearningProblem, rng: np.random.Generator
@@ -91,20 +88,19 @@ class Additive(ShownSurrogate):
         # From generators of their own, so that neither depends on the size.
         directions, biases = rng.spawn(2)
         return Nodes.additive(
-            directions=normal_rows(self.draws, size, dim, directions)
-            * (weight_scale / np.sqrt(dim)),
+            directions=directions.standard_normal((size, dim)) * (weight_scale / np.sqrt(dim)),
             biases=biases.standard_normal(size),
             activation=self.activation,
         )
 
 
 @attrs.frozen(kw_only=True)
-class Rbf(ShownSurrogate):
+class Rbf:
     """A network of random radial nodes exp(-|z - c|^2 / (2 l^2)), on a trend.
 
     By default z is the whitened position, centres are spread like the training points, and widths
     grow with the root of the dimension as distances do. Away from the training points only the
-    trend is left.
+    trend is left. It has gradients and no Hessians.
 
     Parameters
     ----------
@@ -159,7 +155,7 @@ class Rbf(ShownSurrogate):
         scales = (1.0, 4.0, 16.0) if self.widths == "dimension" else (1.0,)
         scales = scales if self.width_scale is None else (self.width_scale,)
         draws: list[Draw] = [partial(self.draw, width_scale=scale) for scale in scales]
-        return _learner_of(problem, rng, self, draws)
+        return _learner_of(problem, rng, self, draws, most=FIRST_ORDER)
 
     def draw(self, dim: int, size: int, rng: np.random.Generator, *, width_scale: float) -> Nodes:
         """Return so many nodes, a smaller network's first."""
@@ -173,19 +169,19 @@ class Rbf(ShownSurrogate):
 
 
 @attrs.frozen(kw_only=True)
-class Quadratic(ShownSurrogate):
+class Quadratic:
     """A positive definite quadratic: the normal density that fits the evaluations best.
 
     Parameters
     ----------
     training
         All that a network's training has, too; no node is trained. With trend ``"quadratic"``
-        or ``"laplace"`` the fitted potential is known to be ``convex`` and ``gaussian``.
+        the fitted potential is known to be ``convex`` and ``gaussian``.
     """
 
     training: Training = attrs.field(
         factory=lambda: Training(trend="quadratic", updates="refit"),
-        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns", "laplace"),
+        metadata=spread("trend", "train_on", "whiten", "tail", "hold_out", "learns"),
     )
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> NetworkLearner:
@@ -194,12 +190,16 @@ class Quadratic(ShownSurrogate):
 
 
 def _learner_of(
-    problem: LearningProblem, rng: np.random.Generator, settings: Additive | Rbf, draws: list[Draw]
+    problem: LearningProblem,
+    rng: np.random.Generator,
+    settings: Additive | Rbf,
+    draws: list[Draw],
+    most: Capabilities | None = None,
 ) -> NetworkLearner | OnlineLearner:
     """Return a learner; one of a forward map, or of a schedule that deploys once, refits."""
     training = settings.training
     learner = NetworkLearner.of(
-        problem, rng, training=training, n_nodes=settings.n_nodes, draws=tuple(draws)
+        problem, rng, training=training, n_nodes=settings.n_nodes, draws=tuple(draws), most=most
     )
     if learner.energy is not None and training.updates == "greville":
         raise ConfigurationError(

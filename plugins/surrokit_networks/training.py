@@ -2,8 +2,7 @@
 
 A potential is the map with one output. The outputs of a forward map have one factorisation
 (Algorithm 2), and each is fitted in units of the error that changes U by about one nat, so that one
-ridge does for all. Trends of outputs need not be convex, so they are left as they come out; and the
-trend ``"laplace"``, which is one of U, counts as ``"linear"``.
+ridge does for all. Trends of outputs need not be convex, so they are left as they come out.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from surrokit.arguments import one_of, positive, up_to_half
-from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.potentials import Energy
 from surrokit.surrogate.quality import fit_quality
 from surrokit.surrogate.training import Tail
@@ -36,13 +34,13 @@ from surrokit_networks.nodes import Nodes
 from surrokit_networks.potentials import FittedEmulator, FittedNetwork
 from surrokit_networks.training_rows import TrainingRows, output_scales
 
-Trend: TypeAlias = Literal["auto", "constant", "linear", "quadratic", "laplace"]
+Trend: TypeAlias = Literal["auto", "constant", "linear", "quadratic"]
 """What lies under a network; ``auto`` chooses by how many equations there are."""
 
 Level: TypeAlias = Literal["trained", "minimum"]
 """Where the output bias comes from: least squares, or the least training value."""
 
-TrainOn: TypeAlias = Literal["auto", "values", "values-and-gradients"]
+TrainOn: TypeAlias = Literal["auto", "values"]
 """What is fitted; ``auto``: values, and gradients where there are any."""
 
 Learns: TypeAlias = Literal["auto", "potential", "outputs"]
@@ -59,47 +57,6 @@ def _check_ridge(_: object, __: object, value: float | None) -> None:
             f"ridge must be a finite number that is not negative, or None, got {value!r}; None "
             "chooses it from the data, 0 is the Moore-Penrose inverse"
         )
-
-
-def _array(value: npt.ArrayLike) -> FloatArray:
-    array = np.array(value, dtype=np.float64)
-    array.setflags(write=False)
-    return array
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Laplace:
-    """The normal density with the mode and the curvature of a target, in sampling coordinates.
-
-    U is least at ``mode (dim,)``, and its second derivatives there are ``hessian (dim, dim)``.
-    ShapeError is raised unless these shapes go together, and ConfigurationError unless the Hessian
-    is positive definite.
-    """
-
-    mode: FloatArray = attrs.field(converter=_array)
-    hessian: FloatArray = attrs.field(converter=_array)
-    whitening: Whitening = attrs.field(init=False, repr=False)
-
-    @whitening.default
-    def _whitening_of_both(self) -> Whitening:
-        dim = len(self.mode) if self.mode.ndim == 1 else -1
-        if self.hessian.shape != (dim, dim):
-            raise ShapeError(
-                "mode and hessian must have shapes (dim,) and (dim, dim), got "
-                f"{self.mode.shape} and {self.hessian.shape}"
-            )
-        try:
-            turned = np.linalg.cholesky(self.hessian[::-1, ::-1])
-        except np.linalg.LinAlgError as error:
-            raise ConfigurationError(
-                f"hessian must be positive definite, but has no Cholesky factor ({error}); give "
-                "the Hessian at a mode"
-            ) from error
-        # H = U U^T with U upper triangular, the factor of H turned round; L = U^-T then is lower
-        # triangular, and L L^T = H^-1.
-        inverse = np.asarray(turned[::-1, ::-1].T, dtype=np.float64)
-        factor = np.asarray(np.linalg.solve(inverse, np.eye(dim)), dtype=np.float64)
-        return Whitening(mean=self.mode, factor=factor, inverse=inverse)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -178,9 +135,9 @@ class Training:
     trend
         What lies under the network. ``"quadratic"``: a positive definite one, whose matrix comes
         from the gradients in closed form, or from the regression where only values are fitted.
-        ``"laplace"``: that of the normal density that the whitening stands for. ``"linear"``,
-        ``"constant"``. ``"auto"``: quadratic where the equations support it, else that of the
-        whitening where the points are enough for it, else linear.
+        ``"linear"``, ``"constant"``. ``"auto"``: quadratic where the equations support it, else
+        that of the normal density that the whitening stands for where the points are enough for
+        it, else linear.
     train_on
         What is fitted.
     ridge : float, optional
@@ -198,10 +155,6 @@ class Training:
     learns
         Of a forward potential: ``"outputs"`` or ``"potential"``; ``"auto"``: outputs where the
         target has a forward map, unless it has gradients of U and no Jacobian.
-    laplace : Laplace, optional
-        Mode and Hessian, where they are known: they whiten in place of the training points, and
-        the trend ``"auto"`` is ``"laplace"``. Of use where values alone are: on logistic posteriors
-        in 8 and 20 dimensions Var(V - U) of 40 values fell from 0.1 and 7 to 0.0002 and 0.003.
     updates
         How a learner takes in what comes after its first fit. ``"refit"``: all rows are kept, and
         every fit is one to all of them. ``"greville"``: the first fit fixes whitening, nodes, the
@@ -213,18 +166,15 @@ class Training:
 
     level: Level = attrs.field(default="trained", validator=one_of("trained", "minimum"))
     trend: Trend = attrs.field(
-        default="auto", validator=one_of("auto", "constant", "linear", "quadratic", "laplace")
+        default="auto", validator=one_of("auto", "constant", "linear", "quadratic")
     )
-    train_on: TrainOn = attrs.field(
-        default="auto", validator=one_of("auto", "values", "values-and-gradients")
-    )
+    train_on: TrainOn = attrs.field(default="auto", validator=one_of("auto", "values"))
     ridge: float | None = attrs.field(default=None, validator=_check_ridge)
     least_curvature: float = attrs.field(default=0.1, validator=positive)
     whiten: bool = True
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
     hold_out: float = attrs.field(default=0.1, validator=up_to_half)
     learns: Learns = attrs.field(default="auto", validator=one_of("auto", "potential", "outputs"))
-    laplace: Laplace | None = None
     updates: Updates = attrs.field(default="auto", validator=one_of("auto", "refit", "greville"))
 
     @classmethod
@@ -251,16 +201,9 @@ class Training:
         """Whether errors of gradients count, where there are gradients."""
         return self.train_on != "values"
 
-    @property
-    def trend_to_try(self) -> Trend:
-        """The trend; where a mode and Hessian are known, theirs by default."""
-        return "laplace" if self.trend == "auto" and self.laplace is not None else self.trend
-
     def whitening(self, rows: TrainingRows) -> Whitening:
         """Return the whitening of training rows: by gradients, if they are used and there."""
         dim = rows.positions.shape[1]
-        if self.laplace is not None:
-            return self.laplace.whitening
         if not self.whiten:
             return Whitening.identity(dim)
         known = rows.with_gradient
@@ -421,8 +364,6 @@ class Training:
         matrix = np.eye(dim)
         if expected is not None:
             matrix = with_least_curvature(expected, self.least_curvature)
-        if self.trend == "laplace":
-            return 1, matrix
         known = equations.gradient_weights > 0
         if tells_more(known, dim):
             found = matrix_of_gradients(

@@ -1,27 +1,34 @@
-"""Chains as the paper runs them, how they are timed and ended, and what they say of a posterior."""
+"""Chains as the paper runs them, how they are timed and ended, and fits outside a run."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import attrs
 import numpy as np
-from scipy.special import ndtri
 
 import surrokit as sk
-from surrokit.diagnostics import effective_sample_size, mean_error
+from surrokit.capabilities import GRADIENT
 from surrokit.errors import EvaluationWarning
-from surrokit.potentials import Potential
+from surrokit.interfaces import LearningProblem
+from surrokit.potentials import Potential, with_gradient
 from surrokit.progress import IterationInfo
 from surrokit.types import FloatArray, IntArray
-from surrokit_paper.problems import PaperProblem
 
 Counts = TypeVar("Counts", int, IntArray)
 
 NO_RESCUE = sk.Safety(rescues=0)
 """An algorithm of the paper is shown as it is, without a fallback."""
+
+
+def generator(seed: int, *keys: str | int) -> np.random.Generator:
+    """Return a generator that depends on nothing but the seed and these keys."""
+    words = np.frombuffer(hashlib.sha256(repr(keys).encode("utf-8")).digest(), dtype=np.uint32)
+    return np.random.default_rng([seed, *(int(word) for word in words)])
 
 
 def sampled(target: Potential, *, clock: Clock | None = None, **settings: Any) -> sk.Run:
@@ -36,37 +43,34 @@ def sampled(target: Potential, *, clock: Clock | None = None, **settings: Any) -
     return run
 
 
-def hmc(target: Potential, paths: Mapping[str, Any], **settings: Any) -> sk.Run:
-    """Run HMC with unit masses; its number of steps is drawn from {1, ..., n_steps} by default."""
-    return sampled(target, sampler=("hmc", {"metric": "identity", **paths}), **settings)
-
-
-def one_chain(
+def hmc(
     target: Potential,
-    problem: PaperProblem,
+    paths: Mapping[str, Any],
     start: FloatArray,
     rng: np.random.Generator,
     **settings: Any,
 ) -> sk.Run:
-    """Run one chain with the problem's steps from a start, as :func:`sampled` does."""
-    return hmc(target, problem.paths, chains=1, initial=start, seed=rng, **settings)
+    """Run HMC with unit masses from a start, one chain by default.
+
+    Its number of steps is drawn from {1, ..., n_steps} unless the settings of its paths say not.
+    """
+    settings = {"chains": 1, "initial": start, "seed": rng, **settings}
+    return sampled(target, sampler=("hmc", {"metric": "identity", **paths}), **settings)
 
 
 def burnt_in(
-    target: Potential, problem: PaperProblem, n_iterations: int, rng: np.random.Generator
+    target: Potential, n_steps: int, n_iterations: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return where exact HMC is after so many iterations from 0, shape (dim,).
 
     Its step size is tuned: at 0 the potential is more curved than where the posterior is, and a
-    step that fits there may be rejected for long. The same generator brings every method to the
-    same place; its cost is no method's.
+    step that fits there may be rejected for long.
     """
-    start = np.zeros(target.dim)
     with warnings.catch_warnings():
         # a step that is only tried out may lead to where the target has no value
         warnings.simplefilter("ignore", EvaluationWarning)
-        length = {"chains": 1, "warmup": n_iterations, "draws": 1}
-        run = hmc(target, {"n_steps": problem.n_steps}, initial=start, seed=rng, **length)
+        lengths = {"warmup": n_iterations, "draws": 1}
+        run = hmc(target, {"n_steps": n_steps}, np.zeros(target.dim), rng, **lengths)
     return np.asarray(run.draws[0, -1], dtype=np.float64)
 
 
@@ -115,25 +119,88 @@ def evaluations(calls: Mapping[str, Counts]) -> Counts:
     return calls["value"] + calls["gradient"] + calls["forward"] + calls["jacobian"] + calls["vjp"]
 
 
-MARGINALS = ("mean", "mean_error", "sd", "sd_error", "ess_bulk")
-"""Mean and sd of each parameter with Monte Carlo standard errors, and bulk ESS."""
+# --- surrogates outside a run ---
 
 
-def marginals(draws: FloatArray) -> dict[str, FloatArray]:
-    """Return :data:`MARGINALS` of draws (chains, draws, dim), shape (dim,) each.
+def train(
+    data: sk.Evaluations,
+    rng: np.random.Generator,
+    surrogate: str = "additive",
+    *,
+    gradients: bool = False,
+    **settings: Any,
+) -> tuple[Any, float]:
+    """Return a surrogate that was fitted to evaluations, and the processor's seconds of that.
 
-    The error of an sd is that of the mean of squared deviations, over twice the sd.
+    It is shown gradients if asked for, else values alone.
     """
-    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1), ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a parameter that never moved
-        sd_error = mean_error(np.square(draws - mean)) / (2.0 * sd)
-    found = mean, mean_error(draws), sd, sd_error, effective_sample_size(draws, "bulk")
-    return dict(zip(MARGINALS, found, strict=True))
+    data = data if gradients else attrs.evolve(data, gradients=None)
+    offered = frozenset({GRADIENT} if gradients else ())
+    problem = LearningProblem(dim=data.positions.shape[1], capabilities=offered)
+    learner = sk.make("surrogate", surrogate, **settings).learner(problem, rng)
+    began = time.process_time()
+    learner.observe(data)
+    return learner.fit(), time.process_time() - began
 
 
-def largest_by_chance(n: int, level: float = 0.99) -> float:
-    """Return what n standard normal numbers, signs aside, all stay under with some probability.
+def processes(n_inducing: int) -> dict[str, dict[str, Any]]:
+    """Return the paper's Gaussian processes: exact, and FITC with so many inducing points.
 
-    At least that where they are correlated (Sidak 1967, doi:10.1080/01621459.1967.10482935).
+    They have one length scale and raw coordinates, and hyperparameters by the marginal likelihood
+    of all points.
     """
-    return float(ndtri(0.5 + 0.5 * level ** (1.0 / n)))
+    settings = {
+        "mean": "constant",
+        "whiten": False,
+        "tail": "full",
+        "n_search": None,
+        "max_signal": 1e4,
+    }
+    inducing = {"n_inducing": n_inducing, "inducing": "data"}
+    return {
+        "gp": {"surrogate": "gp", **settings},
+        "fitc": {"surrogate": "fitc", **settings, **inducing},
+    }
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "additive-default": {},
+    "additive-gradients": {"gradients": True},
+}
+"""This project's own settings, from values alone and from gradients too."""
+
+
+def evaluated(target: Potential, positions: FloatArray) -> sk.Evaluations:
+    """Return values and gradients at positions, shape (n, dim)."""
+    values, gradients = with_gradient(target).value_and_gradient(positions)
+    return sk.Evaluations(positions=positions, values=values, gradients=gradients)
+
+
+# --- rows of finished cases ---
+
+Row = dict[str, Any]
+
+
+def groups(rows: Sequence[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows for each combination of what sets them apart, in order."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def quantiles(rows: Sequence[Row], name: str, low: float = 0.1) -> list[float] | None:
+    """Return a low quantile, the median and a high one over the rows that know a number."""
+    known = [row[name] for row in rows if row.get(name) is not None]
+    return np.quantile(known, [low, 0.5, 1 - low]).tolist() if known else None
+
+
+def median(rows: Sequence[Row], name: str) -> float | None:
+    """Return the median of a number over the rows that know it."""
+    found = quantiles(rows, name)
+    return None if found is None else found[1]
+
+
+def array(numbers: Any) -> FloatArray:
+    """Return numbers of a row as an array; None becomes NaN."""
+    return np.array(numbers, dtype=np.float64)

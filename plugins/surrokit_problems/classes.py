@@ -19,12 +19,10 @@ from surrokit.targets.gaussian import GaussianPrior
 from surrokit.targets.summed import SumAndRest
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.design import (
-    Design,
     check_design,
     column_from,
-    squared_norms,
-    third_moments,
     weights_from,
+    whitening,
 )
 from surrokit_problems.families import FOURTH_BOUND, LOGISTIC, THIRD_BOUND
 from surrokit_problems.rows import USUAL_PRIOR, GeneralizedLinearModel, check_shape, weighed
@@ -59,10 +57,11 @@ class MultinomialLogit(GeneralizedLinearModel):
         response: Any,
         prior: GaussianPrior | float | None = USUAL_PRIOR,
         weights: Any = None,
+        columns: FloatArray | None = None,
     ) -> None:
         x, y = check_design(design, response)
         family = _Softmax(_count_classes("multinomial", y) - 1)
-        super().__init__(x, y, family, prior, weights=weights)
+        super().__init__(x, y, family, prior, weights=weights, columns=columns)
 
     def row_bounds(self, factor: FloatArray, order: int = 2, _: Ball | None = None) -> FloatArray:
         """Return w_i^3 / (36 sqrt(3)), shape (n_rows,), or w_i^4 / 192 with an order of 3.
@@ -73,21 +72,22 @@ class MultinomialLogit(GeneralizedLinearModel):
         """
         self._check_order(order)
         matrix = check_shape("factor", factor, (self.dim, self.dim))
-        d = self._design.shape[1]
+        d = self._design.dim
         each = [np.zeros((d, self.dim)), *matrix.reshape(-1, d, self.dim)]
         squares = np.zeros(self.n_rows)
         for one, other in combinations(each, 2):
-            np.maximum(squares, squared_norms(self._design, one - other), out=squares)
+            np.maximum(squares, self._design.lengths(one - other) ** 2, out=squares)
         if order == 3:
             return weighed(FOURTH_BOUND / 24.0 * squares**2, self._terms.weights)
         return weighed(THIRD_BOUND / 6.0 * squares**1.5, self._terms.weights)
 
-    def _third(self, predictors: FloatArray) -> FloatArray:
-        p, m, d = _chances(predictors), self.family.n_predictors, self._design.shape[1]
+    def _third(self, predictors: FloatArray, hessian: FloatArray) -> FloatArray:
+        p, m, d = _chances(predictors), self.family.n_predictors, self._design.dim
+        alike = whitening(np.einsum("iaib->ab", hessian.reshape(m, d, m, d)))
         total = np.zeros((m, d, m, d, m, d))
         for classes in combinations_with_replacement(range(m), 3):
             moments = weighed(_third_moments(p, *classes), self._terms.weights)
-            part = third_moments(self._design, moments)
+            part = self._design.third_moments(moments, alike)
             for i, j, k in set(permutations(classes)):
                 total[i, :, j, :, k] += part
         return total.reshape(self.dim, self.dim, self.dim)
@@ -323,7 +323,7 @@ def _terms(response: IntArray, n_cutpoints: int) -> tuple[IntArray, IntArray, Fl
     return rows[order], cutpoints[order], upper[order]
 
 
-def _beside(rows: Design, cutpoints: IntArray, n_cutpoints: int) -> Design:
+def _beside(rows: Any, cutpoints: IntArray, n_cutpoints: int) -> Any:
     """Return the design of c - x . b, shape (n_terms, n_columns + n_cutpoints)."""
     n_terms = len(cutpoints)
     if sparse.issparse(rows):

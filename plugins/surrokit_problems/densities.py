@@ -10,11 +10,10 @@ import numpy.typing as npt
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 
-class GaussianPotential(ShownTarget):
+class GaussianPotential:
     """U(q) = (q - mean)^T covariance^-1 (q - mean) / 2, in nats.
 
     ``mean`` has shape (dim,) and ``covariance`` (dim, dim).
@@ -144,7 +143,7 @@ def gaussian_32() -> GaussianPotential:
     return GaussianPotential(np.zeros(32), 0.01 * np.eye(32) + np.full((32, 32), 0.99 / 32))
 
 
-class Banana(ShownTarget):
+class Banana:
     """U of theta from y_i ~ N(theta_1 + theta_2^2, sigma_y^2) and theta ~ N(0, sigma_theta^2 I).
 
     The data are drawn at theta_1 + theta_2^2 = 1. They determine that sum only, so the posterior

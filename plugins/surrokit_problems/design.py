@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from zipfile import BadZipFile
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -15,9 +16,6 @@ from surrokit.arguments import unmasked
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.limits import one_thread
 from surrokit.types import FloatArray, IntArray
-
-Design: TypeAlias = Any
-"""A dense array in C order, or a ``scipy.sparse.csr_array``; shape (n_rows, dim)."""
 
 
 def array_from(source: str | Path | npt.ArrayLike, name: str) -> FloatArray:
@@ -56,8 +54,10 @@ def weights_from(given: Any, n_rows: int) -> FloatArray | None:
     return weights
 
 
-def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
-    """Return design and response, arrays or files, in double precision; copied only if need be.
+def check_design(design: Any, response: Any) -> tuple[Any, FloatArray]:
+    """Return rows and response, arrays or files; copied only if need be.
+
+    Rows in single precision stay so, if they are dense.
 
     Raises
     ------
@@ -73,16 +73,16 @@ def check_design(design: Any, response: Any) -> tuple[Design, FloatArray]:
                 f"design must be a sparse matrix as scipy.sparse.save_npz writes it; {design} "
                 f"could not be read: {error}"
             ) from error
-    elif not sparse.issparse(design):
+    elif not sparse.issparse(design) and getattr(design, "dtype", None) != np.float32:
         design = array_from(design, "design")
     y = array_from(response, "response")
     if sparse.issparse(design):
-        x: Design = sparse.csr_array(design, dtype=np.float64)
+        x: Any = sparse.csr_array(design, dtype=np.float64)
         if not x.has_canonical_format:
             x = x.copy()
             x.sum_duplicates()
     else:
-        x = np.ascontiguousarray(design, dtype=np.float64)
+        x = np.ascontiguousarray(unmasked(design))
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ShapeError(
             "design must have shape (n_rows, dim) and response shape (n_rows,), got "
@@ -100,107 +100,160 @@ def _check_finite(name: str, numbers: FloatArray) -> None:
         )
 
 
-def blocks(
-    design: Design, n_results: int, reused: bool = True, cached: int = 200_000
-) -> Iterator[tuple[slice, Design]]:
-    """Yield slices of the rows, and the rows.
+@attrs.frozen(eq=False)
+class Design:
+    """Rows x_i of a regression, whose predictors are x_i . b.
 
-    ``n_results``, numbers made of each row, bound the temporaries. A block that is ``reused``
-    should stay in the processor's cache, and has about ``cached`` numbers.
+    Parameters
+    ----------
+    rows
+        A dense array in C order, perhaps in single precision, or a ``scipy.sparse.csr_array``.
+    columns : ndarray of shape (n_columns + 1, dim), optional
+        A, with (rows, 1) A the rows x_i, which are never made: so standardised columns and
+        intercepts need no copy of data.
     """
-    n_rows, dim = design.shape
-    size = 1_000_000 // max(1, n_results)
-    if reused and not sparse.issparse(design):
-        size = min(size, cached // dim)
-    size = max(1024, size)
-    with one_thread():  # blocks are too small for more, which would wait for each other
-        for start in range(0, n_rows, size):
-            rows = slice(start, min(start + size, n_rows))
-            yield rows, design if size >= n_rows else design[rows]
+
+    rows: Any
+    columns: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """Number of columns of x."""
+        return int(self.rows.shape[1] if self.columns is None else self.columns.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return bool(sparse.issparse(self.rows))
+
+    def select(self, rows: Any) -> Design:
+        """Return some rows."""
+        return attrs.evolve(self, rows=self.rows[rows])
+
+    def blocks(
+        self, n_results: int, reused: bool = True, cached: int = 200_000
+    ) -> Iterator[tuple[slice, Design]]:
+        """Yield slices of the rows, and these rows in double precision.
+
+        ``n_results``, numbers made of each row, bound the temporaries. A block that is ``reused``
+        should stay in the processor's cache, and has about ``cached`` numbers.
+        """
+        size = 1_000_000 // max(1, n_results)
+        if (reused or self.rows.dtype != np.float64) and not self.is_sparse:
+            size = min(size, cached // self.rows.shape[1])
+        size = max(1024, size)
+        with one_thread():  # blocks are too small for more, which would wait for each other
+            for start in range(0, len(self), size):
+                rows = slice(start, min(start + size, len(self)))
+                block = self.rows if size >= len(self) else self.rows[rows]
+                yield rows, Design(block.astype(np.float64, copy=False), self.columns)
+
+    def dot(self, vectors: FloatArray) -> FloatArray:
+        """Return X V, shape (rows, n), for vectors V of shape (dim, n)."""
+        if self.columns is None:
+            return np.asarray(self.rows @ vectors)
+        own = self.columns @ vectors
+        return np.asarray(self.rows @ own[:-1] + own[-1])
+
+    def back(self, weights: FloatArray) -> FloatArray:
+        """Return W^T X, shape (n, dim), for weights of shape (rows, n)."""
+        found = (self.rows.T @ weights).T if self.is_sparse else weights.T @ self.rows
+        if self.columns is None:
+            return np.asarray(found)
+        return np.asarray(np.column_stack([found, weights.sum(axis=0)]) @ self.columns)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return X^T diag(w) X, shape (dim, dim), for weights of any sign, shape (rows,)."""
+        if self.is_sparse:
+            found = (self.rows.T @ self.rows.multiply(weights[:, None])).toarray()
+        elif (weights >= 0.0).all():
+            scaled = self.rows * np.sqrt(weights)[:, None]
+            found = scaled.T @ scaled  # NumPy sees one matrix twice and does half the work
+        else:
+            found = (self.rows * weights[:, None]).T @ self.rows
+        if self.columns is None:
+            return np.asarray(found)
+        sums = self.rows.T @ weights
+        bordered = np.block([[found, sums[:, None]], [sums, weights.sum()]])
+        return np.asarray(self.columns.T @ bordered @ self.columns)
+
+    def whole(self) -> Any:
+        """Return X, shape (rows, dim), which is made if need be."""
+        return self.rows if self.columns is None else self.dot(np.eye(self.dim))
+
+    def squares(self) -> Any:
+        """Return the square of every entry."""
+        x = self.whole()
+        return x.multiply(x).tocsr() if sparse.issparse(x) else np.square(x)
+
+    def forms(self, matrix: FloatArray) -> FloatArray:
+        """Return x_i . A x_i for every row, shape (rows,), with A the ``matrix (dim, dim)``."""
+        x = self.whole()
+        products = x @ matrix
+        if sparse.issparse(x):
+            return np.asarray(x.multiply(products).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ij,ij->i", products, x))
+
+    def lengths(self, factor: FloatArray) -> FloatArray:
+        """Return |L^T x_i| for every row, shape (n_rows,), with L the ``factor (dim, dim)``."""
+        found = np.empty(len(self))
+        for rows, block in self.blocks(factor.shape[1]):
+            found[rows] = np.sqrt(np.square(block.dot(factor)).sum(axis=1))
+        return found
+
+    def along(self, rows: IntArray, owners: IntArray, steps: FloatArray) -> FloatArray:
+        """Return x_i . s_o for m pairs of a row i and an owner o, shape (k, m).
+
+        ``steps``, shape (k, n, dim), are k sets of one step s_o for each owner.
+        """
+        ends: Any = 0.0
+        if self.columns is not None:
+            steps = steps @ self.columns.T
+            steps, ends = np.ascontiguousarray(steps[..., :-1]), steps[..., -1][:, owners]
+        if not self.is_sparse:
+            chosen = self.rows.take(rows, axis=0)
+            return np.asarray(np.einsum("md,kmd->km", chosen, steps[:, owners]) + ends)
+        # entry by entry: scipy's own way to pick rows costs more than all else here
+        starts = self.rows.indptr[rows]
+        lengths = self.rows.indptr[rows + 1] - starts
+        last = np.cumsum(lengths)
+        pair = np.repeat(np.arange(len(rows)), lengths)
+        entries = np.arange(len(pair)) + (starts - last + lengths)[pair]
+        columns, numbers = self.rows.indices[entries], self.rows.data[entries]
+        owner = owners[pair]
+        found = [np.bincount(pair, numbers * s[owner, columns], len(rows)) for s in steps]
+        return np.asarray(np.stack(found) + ends)
+
+    def third_moments(self, weights: FloatArray, factor: FloatArray) -> FloatArray:
+        """Return sum_i t_i x_i (x) x_i (x) x_i, (dim, dim, dim), with t the ``weights (n_rows,)``.
+
+        Products are in single precision, their sums in double: of the coordinates L^T x, with L the
+        ``factor (dim, dim)``, which is to make them alike. So errors stay near 1e-7 of third
+        derivatives in any direction. By symmetry about a sixth of the entries is computed.
+        """
+        dim, at_once = self.dim, 3
+        known = np.zeros((dim, dim, dim))  # i <= j <= k, by j, i and k
+        for rows, block in self.blocks(dim, cached=1024 * dim):
+            x = np.ascontiguousarray(block.dot(factor).T, dtype=np.float32)
+            weighted = x * weights[rows].astype(np.float32)
+            for j in range(0, dim, at_once):
+                pairs = weighted[j : j + at_once, None] * x[: j + at_once]
+                part = pairs.reshape(-1, x.shape[1]) @ x[j:].T
+                known[j : j + at_once, : j + at_once, j:] += part.reshape(*pairs.shape[:2], -1)
+        least, middle, most = np.sort(np.indices(known.shape), axis=0)
+        found = known[middle, least, most]
+        inverse = np.linalg.inv(factor)
+        for _ in range(3):  # an axis each time
+            found = np.tensordot(found, inverse, axes=(0, 0))
+        return np.asarray(found)
 
 
-def gram(rows: Design, weights: FloatArray) -> FloatArray:
-    """Return X^T diag(w) X, shape (dim, dim), for weights of any sign, shape (rows,)."""
-    if sparse.issparse(rows):
-        return np.asarray((rows.T @ rows.multiply(weights[:, None])).toarray())
-    if (weights >= 0.0).all():
-        scaled = rows * np.sqrt(weights)[:, None]
-        return np.asarray(scaled.T @ scaled)  # NumPy sees one matrix twice and does half the work
-    return np.asarray((rows * weights[:, None]).T @ rows)
-
-
-def back(rows: Design, weights: FloatArray) -> FloatArray:
-    """Return W^T X, shape (n, dim), for weights of shape (rows, n)."""
-    if sparse.issparse(rows):
-        return np.asarray((rows.T @ weights).T)
-    return np.asarray(weights.T @ rows)
-
-
-def products(rows: Design, vectors: FloatArray) -> FloatArray:
-    """Return V X^T, shape (n, rows), for vectors V of shape (n, dim)."""
-    if sparse.issparse(rows):
-        return np.ascontiguousarray((rows @ vectors.T).T)
-    return np.asarray(vectors @ rows.T)
-
-
-def squares(rows: Design) -> Design:
-    """Return the square of every entry."""
-    return rows.multiply(rows).tocsr() if sparse.issparse(rows) else np.square(rows)
-
-
-def forms(rows: Design, matrix: FloatArray) -> FloatArray:
-    """Return x_i . A x_i for every row, shape (rows,), with A the ``matrix (dim, dim)``."""
-    products = rows @ matrix
-    if sparse.issparse(rows):
-        return np.asarray(rows.multiply(products).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", products, rows))
-
-
-def squared_norms(design: Design, factor: FloatArray) -> FloatArray:
-    """Return |L^T x_i|^2 for every row, shape (n_rows,), with L the ``factor (dim, dim)``."""
-    found = np.empty(design.shape[0])
-    for rows, block in blocks(design, factor.shape[1]):
-        found[rows] = np.square(block @ factor).sum(axis=1)
-    return found
-
-
-def along(design: Design, rows: IntArray, owners: IntArray, steps: FloatArray) -> FloatArray:
-    """Return x_i . s_o for m pairs of a row i and an owner o, shape (k, m).
-
-    ``steps``, shape (k, n, dim), are k sets of one step s_o for each owner.
-    """
-    if not sparse.issparse(design):
-        chosen = design.take(rows, axis=0)
-        n_sets, n_owners, dim = steps.shape
-        if n_owners * len(rows) <= 20_000:  # one product, most of it thrown away
-            products = steps.reshape(-1, dim) @ chosen.T
-            numbers = np.arange(len(rows))
-            return np.asarray(products.reshape(n_sets, n_owners, -1)[:, owners, numbers])
-        return np.asarray(np.einsum("md,kmd->km", chosen, steps[:, owners]))
-    # entry by entry: scipy's own way to pick rows costs more than all else here
-    starts = design.indptr[rows]
-    lengths = design.indptr[rows + 1] - starts
-    ends = np.cumsum(lengths)
-    pair = np.repeat(np.arange(len(rows)), lengths)
-    entries = np.arange(len(pair)) + (starts - ends + lengths)[pair]
-    columns, numbers = design.indices[entries], design.data[entries]
-    owner = owners[pair]
-    return np.stack(
-        [np.bincount(pair, numbers * each[owner, columns], minlength=len(rows)) for each in steps]
-    )
-
-
-def third_moments(design: Design, weights: FloatArray) -> FloatArray:
-    """Return sum_i t_i x_i (x) x_i (x) x_i, (dim, dim, dim), with t the ``weights (n_rows,)``.
-
-    By symmetry about a third of the entries are computed: those with i <= j and i <= k.
-    """
-    dim = design.shape[1]
-    known = np.zeros((dim, dim, dim))
-    for rows, block in blocks(design, 1):
-        x = block.toarray() if sparse.issparse(block) else block
-        for i in range(dim):
-            later = x[:, i:]
-            known[i, i:, i:] += (later * (weights[rows] * x[:, i])[:, None]).T @ later
-    least, middle, most = np.sort(np.indices(known.shape), axis=0)
-    return np.asarray(known[least, middle, most])
+def whitening(hessian: FloatArray) -> FloatArray:
+    """Return a matrix L (dim, dim) with L^T H L near the identity where H is far from singular."""
+    sizes = np.sqrt(np.where(np.diag(hessian) > 0.0, np.diag(hessian), 1.0))
+    values, vectors = np.linalg.eigh(hessian / np.outer(sizes, sizes))
+    least = 1e-10 * max(values[-1], 1e-10)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, least)) / sizes[:, None])

@@ -27,7 +27,6 @@ from surrokit.arguments import (
     check_matrices,
     check_positions,
     check_vectors,
-    check_weights,
     is_whole,
     not_negative_integer,
     one_of,
@@ -35,7 +34,7 @@ from surrokit.arguments import (
     positive_integer,
 )
 from surrokit.capabilities import CallKind
-from surrokit.errors import ConfigurationError, ShapeError
+from surrokit.errors import ConfigurationError
 from surrokit.model.model import Model
 from surrokit.targets.differences import gauss_newton_form_gradient, gauss_newton_trace_gradient
 from surrokit.targets.energies import ObservedEnergy, gaussian_energy
@@ -151,13 +150,13 @@ class EllipticPde(PotentialOfOutputs):
     def capabilities(self) -> Capabilities:
         """``initial``, and as ``outputs`` and ``derivatives`` say.
 
-        With both: gradient, Jacobian and second derivatives of the forward map, and the
-        Gauss-Newton matrix with its derivative.
+        With both: gradient, Jacobian of the forward map, and the Gauss-Newton matrix with its
+        derivative.
         """
         offered = {can.INITIAL, can.FORWARD} if self.outputs else {can.INITIAL}
         if self.derivatives:
             offered |= {can.GRADIENT, can.METRIC, can.METRIC_DERIVATIVE}
-            offered |= {can.JACOBIAN, can.FORWARD_HESSIAN} if self.outputs else set()
+            offered |= {can.JACOBIAN} if self.outputs else set()
         return frozenset(offered)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -175,18 +174,6 @@ class EllipticPde(PotentialOfOutputs):
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         return self._with_factors("metric_form_gradient", q, check_vectors(vectors, q))
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
-        q = check_positions(positions, self.dim)
-        factors = check_weights(weights, q)
-        m = self.observations**2
-        if factors.shape[1] != m:
-            raise ShapeError(
-                f"weights must hold one row for each of the {m} outputs, got {factors.shape[1]}; "
-                f"pass shape {(len(q), m, self.dim)}"
-            )
-        return self._with_factors("forward_hessian_product", q, factors)
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return draws from the prior, shape (n, dim)."""
@@ -220,9 +207,7 @@ class FlowSolutions:
         if what == "metric_form_gradient":
             return (gauss_newton_form_gradient(self.energy, solved, q, rest)[0],)
         factor = rest.reshape(1, -1, self.dim)
-        if what == "metric_trace_gradient":
-            return (gauss_newton_trace_gradient(self.energy, solved, q, factor)[0],)
-        return (solved.hessian_product(factor)[0],)
+        return (gauss_newton_trace_gradient(self.energy, solved, q, factor)[0],)
 
 
 def square_modes(n_modes: int, length: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:

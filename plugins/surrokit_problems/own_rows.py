@@ -14,7 +14,6 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_positions, matched_rows, unmasked
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Ball, check_ball
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.rows import Expansion, check_shape, normal_prior, precision_of
@@ -30,7 +29,7 @@ BoundFunction: TypeAlias = Callable[[Rows, FloatArray, FloatArray, float], Any]
 
 
 @attrs.frozen(eq=False)
-class OwnRows(ShownTarget):
+class OwnRows:
     """U(q) = -sum_i l_i(q) - log prior(q) for log-likelihood terms l_i that a user wrote.
 
     :func:`own_rows` makes it, of ``functions`` that return the terms and their derivatives.

@@ -39,6 +39,7 @@ def regression(
     degrees: float | None = None,
     size: float | None = None,
     shape: float | None = None,
+    columns: FloatArray | None = None,
 ) -> Regression:
     """Return the potential of a regression's coefficients: a sum over rows, and a prior.
 
@@ -73,6 +74,9 @@ def regression(
         Positive, of negative binomial counts, with variance m + m^2 / size; 1 unless given.
     shape
         Positive, of gamma and Weibull distributions; 1 unless given.
+    columns : ndarray of shape (n_columns + 1, dim), optional
+        What coefficients are of: the predictors are (x, 1) A b, with A these columns, such as those
+        of features about their means, of which no copy is made. Not of ordered categories.
 
     Raises
     ------
@@ -92,9 +96,9 @@ def regression(
     settings = {name: number for name, number in given.items() if number is not None}
     if family == "multinomial":
         _refuse("multinomial", {**settings, "offset": offset, "event": event})
-        return MultinomialLogit(design, response, prior, weights)
+        return MultinomialLogit(design, response, prior, weights, columns)
     if family == "ordinal":
-        _refuse("ordinal", {**settings, "event": event})
+        _refuse("ordinal", {**settings, "event": event, "columns": columns})
         return ordinal(design, response, prior, offset, weights)
     if isinstance(family, Family):
         _refuse(family.name, settings)
@@ -109,7 +113,7 @@ def regression(
         )
     if event is not None or chosen.responses == "time":
         response = _times(chosen, response, event)
-    return GeneralizedLinearModel(design, response, chosen, prior, offset, weights)
+    return GeneralizedLinearModel(design, response, chosen, prior, offset, weights, columns)
 
 
 def _refuse(family: str, settings: Mapping[str, Any]) -> None:

@@ -23,23 +23,14 @@ from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import USUAL_ORDER, Ball, check_ball
 from surrokit.predictive.rows import RowPredictor
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_problems.design import (
     Design,
-    along,
-    back,
-    blocks,
     check_design,
     column_from,
-    forms,
-    gram,
-    products,
-    squared_norms,
-    squares,
-    third_moments,
     weights_from,
+    whitening,
 )
 from surrokit_problems.families import Family
 
@@ -169,7 +160,8 @@ class Expansion(ABC):
         slopes += self.gradient + self.prior.value_and_gradient(self.centre[None])[1]
         if self.third is not None:
             first, second, cubic = self._cubic
-            slopes += (h[:, first] * h[:, second]) @ cubic
+            columns = np.ascontiguousarray(h.T)  # of which many are picked
+            slopes += (columns[first] * columns[second]).T @ cubic
         return np.asarray(np.einsum("ij,ij->i", slopes, h) + self.level)
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
@@ -217,7 +209,7 @@ class _LinearExpansion(Expansion):
         steps, family = np.array(ends) - self.centre, self.terms.family
         (k, n, _), m = steps.shape, family.n_predictors
         by_predictor = np.moveaxis(steps.reshape(k, n, m, -1), 2, 1).reshape(k * m, n, -1)
-        s = along(self.design, rows, owners, by_predictor)
+        s = self.design.along(rows, owners, by_predictor)
         if family.several:
             s = np.ascontiguousarray(np.moveaxis(s.reshape(k, m, -1), 1, 2))
         return list(self._remaining(rows, s))
@@ -225,8 +217,8 @@ class _LinearExpansion(Expansion):
     def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
         steps, family = positions - self.centre, self.terms.family
         m = family.n_predictors
-        for rows, block in blocks(self.design, len(steps) * m):
-            s = products(block, steps.reshape(len(steps) * m, -1))
+        for rows, block in self.design.blocks(len(steps) * m):
+            s = np.ascontiguousarray(block.dot(steps.reshape(len(steps) * m, -1).T).T)
             if family.several:
                 s = np.ascontiguousarray(np.moveaxis(s.reshape(len(steps), m, -1), 1, 2))
             yield self._remaining(rows, s)
@@ -303,7 +295,7 @@ class _LogisticPass(_Pass):
         return np.asarray(p - p * p)
 
 
-class GeneralizedLinearModel(ShownTarget):
+class GeneralizedLinearModel:
     """U(b) = sum_i w_i f(x_i . b + o_i) - log prior(b) for coefficients b, in nats.
 
     The constants of the terms and of the prior are in it. Parameters are those of
@@ -328,8 +320,10 @@ class GeneralizedLinearModel(ShownTarget):
         prior: GaussianPrior | float | None = USUAL_PRIOR,
         offset: Any = None,
         weights: Any = None,
+        columns: FloatArray | None = None,
     ) -> None:
-        self._design, y = check_design(design, response)
+        x, y = check_design(design, response)
+        self._design = Design(x, columns)
         family.check_responses(y)
         self._terms = Terms(
             family=family,
@@ -338,11 +332,13 @@ class GeneralizedLinearModel(ShownTarget):
             weights=weights_from(weights, len(y)),
         )
         self._prior = normal_prior(prior, self.dim)
+        self._expanded: _LinearExpansion | None = None  # the last, and the last lengths of rows
+        self._measured: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def dim(self) -> int:
         """Number of coefficients."""
-        return int(self._design.shape[1] * self.family.n_predictors)
+        return int(self._design.dim * self.family.n_predictors)
 
     @property
     def n_rows(self) -> int:
@@ -368,10 +364,10 @@ class GeneralizedLinearModel(ShownTarget):
     @property
     def predictor(self) -> RowPredictor | None:
         """What predicts responses of new rows; None of a family without predictions."""
-        if self.family.predicts is None:
+        if self.family.predicts is None or self._design.columns is not None:
             return None
         has_offset = self._terms.offset is not None
-        return RowPredictor.of(self.family.predicts, self._design.shape[1], has_offset=has_offset)
+        return RowPredictor.of(self.family.predicts, self._design.dim, has_offset=has_offset)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -386,11 +382,11 @@ class GeneralizedLinearModel(ShownTarget):
 
     def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[_Pass]:
         """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
-        columns, terms = b.reshape(-1, self._design.shape[1]).T, self._terms
+        columns, terms = b.reshape(-1, self._design.dim).T, self._terms
         logistic = self.family.name == "logistic" and terms.weights is None
         make = _LogisticPass.of if logistic else _Pass
-        for rows, x in blocks(self._design, len(b) * self.family.n_predictors**2, reused):
-            yield make(terms, rows, x, terms.predictors(x @ columns, rows))
+        for rows, x in self._design.blocks(len(b) * self.family.n_predictors**2, reused):
+            yield make(terms, rows, x, terms.predictors(x.dot(columns), rows))
 
     def _total(
         self, start: FloatArray, b: FloatArray, part: Callable[[_Pass], FloatArray], **how: bool
@@ -431,10 +427,10 @@ class GeneralizedLinearModel(ShownTarget):
         """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
         b = check_positions(positions, self.dim)
         u = check_vectors(vectors, b)
-        columns = u.reshape(-1, self._design.shape[1]).T
+        columns = u.reshape(-1, self._design.dim).T
 
         def part(each: _Pass) -> FloatArray:
-            steps, bends = each.x @ columns, each.bends()
+            steps, bends = each.x.dot(columns), each.bends()
             if self.family.several:
                 steps = np.einsum("rnij,rnj->rni", bends, steps.reshape(bends.shape[:-1]))
             else:
@@ -447,31 +443,31 @@ class GeneralizedLinearModel(ShownTarget):
         """Return the diagonal of the Hessian, shape (n, dim)."""
         b = check_positions(positions, self.dim)
         start = np.full(b.shape, precision_of(self._prior))
-        return self._total(start, b, lambda each: back(squares(each.x), each.bends()))
+        return self._total(start, b, lambda each: np.asarray((each.x.squares().T @ each.bends()).T))
 
     def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
         """Return sum_j c_j d_k G_jj, G the Hessian, shape (n, dim), for ``weights (n, dim)``."""
         b = check_positions(positions, self.dim)
         c = check_vectors(weights, b)
-        return self._third_forms(b, lambda x: squares(x) @ c.T)
+        return self._third_forms(b, lambda x: x.squares() @ c.T)
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the Hessian, shape (n, dim), for ``matrices (n, dim, dim)``."""
         b = check_positions(positions, self.dim)
         a = check_matrices(matrices, b)
-        return self._third_forms(b, lambda x: np.column_stack([forms(x, matrix) for matrix in a]))
+        return self._third_forms(b, lambda x: np.column_stack([x.forms(matrix) for matrix in a]))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the Hessian, shape (n, dim), with u in ``vectors (n, dim)``."""
         b = check_positions(positions, self.dim)
         u = check_vectors(vectors, b)
-        return self._third_forms(b, lambda x: np.square(x @ u.T))
+        return self._third_forms(b, lambda x: np.square(x.dot(u.T)))
 
     def _third_forms(self, b: FloatArray, form: Callable[[Design], FloatArray]) -> FloatArray:
         """Return the sum of third derivatives times x_i and a form of row i, (rows, n)."""
 
         def part(each: _Pass) -> FloatArray:
-            return back(each.x, self._terms.at("third", each.e, each.rows) * form(each.x))
+            return each.x.back(self._terms.at("third", each.e, each.rows) * form(each.x))
 
         return self._total(np.zeros(b.shape), b, part)
 
@@ -488,13 +484,13 @@ class GeneralizedLinearModel(ShownTarget):
         it is about the Hessian.
         """
         some: Rows = slice(None) if rows is None else rows
-        design = self._design if rows is None else self._design[rows]
-        n_rows, m = design.shape[0], self.family.n_predictors
+        design = self._design if rows is None else self._design.select(rows)
+        n_rows, m = len(design), self.family.n_predictors
         weights = np.ones(n_rows) if self._terms.weights is None else self._terms.weights[some]
         shares = weights if weights.any() else np.ones(n_rows)
-        total = np.zeros((design.shape[1], design.shape[1]))
-        for part, block in blocks(design, design.shape[1]):
-            total += gram(block, shares[part])
+        total = np.zeros((design.dim, design.dim))
+        for part, block in design.blocks(design.dim):
+            total += block.gram(shares[part])
         # about a term's second derivative: where coefficients are 0
         with np.errstate(all="ignore"):
             zero = self._terms.predictors(np.zeros((n_rows, m)), some)
@@ -517,6 +513,15 @@ class GeneralizedLinearModel(ShownTarget):
         """
         self._check_order(order)
         at = check_shape("centre", centre, (self.dim,))
+        found = self._expanded  # a correction asks again where a search for the mode has ended
+        if found is None or not np.array_equal(found.centre, at):
+            found = self._expanded = self._expand(at)
+        if order != USUAL_ORDER and found.third is None:
+            third = self._third(found.predictors, found.hessian)
+            found = self._expanded = attrs.evolve(found, third=third)
+        return found if order != USUAL_ORDER else attrs.evolve(found, third=None)
+
+    def _expand(self, at: FloatArray) -> _LinearExpansion:
         level = float(self._prior.value_and_gradient(at[None])[0][0]) + self._terms.constant
         gradient, hessian = np.zeros(self.dim), np.zeros((self.dim, self.dim))
         predictors = np.empty((self.n_rows, self.family.n_predictors))
@@ -525,18 +530,15 @@ class GeneralizedLinearModel(ShownTarget):
             level += float(each.total()[0])
             hessian += self._bends(each)[0]
             gradient += _slopes(each, at[None])[0]
-        if not self.family.several:
-            predictors = predictors[:, 0]
         return _LinearExpansion(
             centre=at,
             gradient=gradient,
             hessian=hessian,
-            third=None if order == USUAL_ORDER else self._third(predictors),
             level=level,
             prior=self._prior,
             design=self._design,
             terms=self._terms,
-            predictors=predictors,
+            predictors=predictors if self.family.several else predictors[:, 0],
         )
 
     def row_bounds(
@@ -559,23 +561,32 @@ class GeneralizedLinearModel(ShownTarget):
         """
         self._check_order(order)
         factor = check_shape("factor", factor, (self.dim, self.dim))
-        lengths = np.sqrt(squared_norms(self._design, factor))
+        lengths = self._lengths(factor)
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
-            moved = np.asarray(self._design @ ball.centre)
+            moved = np.empty(self.n_rows)
+            for rows, block in self._design.blocks(1):
+                moved[rows] = block.dot(ball.centre[:, None])[:, 0]
             predictors, reach = self._terms.predictors(moved, slice(None)), ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.family.bounds(predictors, self._terms.response, reach, order)
             bounds = weighed(bounds, self._terms.weights) / math.factorial(order + 1)
             return np.where(lengths > 0.0, bounds * lengths ** (order + 1), 0.0)
 
+    def _lengths(self, factor: FloatArray) -> FloatArray:
+        """Return |L^T x_i|, shape (n_rows,), which balls and orders share."""
+        if self._measured is None or not np.array_equal(self._measured[0], factor):
+            self._measured = factor, self._design.lengths(factor)
+        return self._measured[1]
+
     def select(self, rows: IntArray) -> Self:
         """Return the sum of some rows' terms alone, copied, without the prior."""
         numbers = np.asarray(rows, dtype=np.int64)
         chosen = object.__new__(type(self))
-        chosen._design, chosen._terms = self._design[numbers], self._terms.select(numbers)
-        chosen._prior = normal_prior(None, self.dim)
+        chosen._design, chosen._terms = self._design.select(numbers), self._terms.select(numbers)
+        chosen._prior, chosen._expanded = normal_prior(None, self.dim), None
+        chosen._measured = None
         return chosen
 
     def _check_order(self, order: int) -> None:
@@ -587,19 +598,20 @@ class GeneralizedLinearModel(ShownTarget):
                 "with third derivatives and a bound of the fourth"
             )
 
-    def _third(self, predictors: FloatArray) -> FloatArray:
+    def _third(self, predictors: FloatArray, hessian: FloatArray) -> FloatArray:
         """Return the sum of third derivatives, shape (dim, dim, dim)."""
-        return third_moments(self._design, self._terms.at("third", predictors, slice(None)))
+        bends = self._terms.at("third", predictors, slice(None))
+        return self._design.third_moments(bends, whitening(hessian))
 
     def _bends(self, one: _Pass) -> FloatArray:
         """Return X^T diag(bends) X, shape (n, dim, dim), for all pairs of predictors."""
-        n, m, columns = one.e.shape[1], self.family.n_predictors, one.x.shape[1]
-        bends = one.bends().reshape(one.x.shape[0], n, m, m)
+        n, m, columns = one.e.shape[1], self.family.n_predictors, one.x.dim
+        bends = one.bends().reshape(len(one.x), n, m, m)
         found = np.empty((n, m, columns, m, columns))
         for k in range(n):
             for i in range(m):
                 for j in range(i, m):
-                    part = gram(one.x, bends[:, k, i, j])
+                    part = one.x.gram(bends[:, k, i, j])
                     found[k, i, :, j] = found[k, j, :, i] = part
         return found.reshape(n, self.dim, self.dim)
 
@@ -610,4 +622,4 @@ def _slopes(one: _Pass, b: FloatArray) -> FloatArray:
 
 def _to_coefficients(x: Design, slopes: FloatArray, b: FloatArray) -> FloatArray:
     """Return slopes in predictors, shape (rows, ...), as those in coefficients b (n, dim)."""
-    return back(x, slopes.reshape(len(slopes), -1)).reshape(b.shape)
+    return x.back(slopes.reshape(len(slopes), -1)).reshape(b.shape)

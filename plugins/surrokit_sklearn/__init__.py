@@ -1,4 +1,4 @@
-"""scikit-learn on both sides: its regressors as surrogates, and surrogates as its regressors.
+"""scikit-learn on both sides: its regressors as surrogates, and posteriors as its estimators.
 
 Estimators are imported when they are first used, so that listing plugins stays light.
 """
@@ -12,23 +12,14 @@ from surrokit import Component, hookimpl
 if TYPE_CHECKING:
     from surrokit_sklearn.posteriors import BayesianGLMRegressor, BayesianLogisticRegression
 
-__all__ = [
-    "AdditiveNetworkRegressor",
-    "RBFNetworkRegressor",
-    "GPRegressor",
-    "FITCRegressor",
-    "BayesianLogisticRegression",
-    "BayesianGLMRegressor",
-]
+__all__ = ["BayesianLogisticRegression", "BayesianGLMRegressor"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from surrokit_sklearn import posteriors, regressors
+    from surrokit_sklearn import posteriors
 
-    if name in regressors.SURROGATES:
-        return regressors.regressor_class(name)
     return getattr(posteriors, name)
 
 
@@ -50,9 +41,9 @@ _COMPONENTS = (
         ),
         examples=(
             _KERNEL_RIDGE,
-            {"estimator": "surrokit_sklearn.estimators.polynomial_ridge", "trend": "none"},
+            {"estimator": "surrokit_sklearn.estimators.polynomial_ridge"},
             {"estimator": _PROCESS, "parameters": {"alpha": 1e-6, "optimizer": None}},
-            {**_KERNEL_RIDGE, "hold_out": 0.0, "max_points": 100},
+            {**_KERNEL_RIDGE, "max_points": 100},
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import attrs
@@ -68,6 +69,18 @@ class Rows:
             self, inputs=self.inputs[first], response=self.response[first], weights=weights
         )
 
+    def pick(self, n: int, rng: np.random.Generator) -> Self:
+        """Return n rows, drawn with replacement, that count as much as all; or all, if fewer."""
+        if n >= len(self):
+            return self
+        rows = np.sort(rng.integers(len(self), size=n))
+        return attrs.evolve(
+            self,
+            inputs=self.inputs[rows],
+            response=self.response[rows],
+            weights=self.share[rows] * (len(self) / n),
+        )
+
     @property
     def share(self) -> FloatArray:
         """How often each row counts, shape (n,)."""
@@ -102,13 +115,15 @@ class Columns:
         Features are centred only where there is an intercept to take that up. A constant feature
         keeps its scale.
         """
-        inputs, share = rows.inputs, rows.share
+        inputs = rows.inputs
         zeros, ones = np.zeros(inputs.shape[1]), np.ones(inputs.shape[1])
         if not standardize:
             return cls(centre=zeros, scale=ones, intercept=intercept)
-        total = share.sum()
+        share, total, squares = rows.share, rows.share.sum(), zeros
         mean = share @ inputs / total
-        spread = np.sqrt(share @ np.square(inputs - mean) / total)
+        for some in _blocks(len(inputs)):
+            squares = squares + share[some] @ np.square(inputs[some] - mean)
+        spread = np.sqrt(squares / total)
         scale = np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)
         return cls(centre=mean if intercept else zeros, scale=scale, intercept=intercept)
 
@@ -117,12 +132,21 @@ class Columns:
         """How many there are."""
         return len(self.scale) + self.intercept
 
+    @property
+    def of_features(self) -> FloatArray:
+        """A of shape (n_features + 1, count), with (x, 1) A the columns of features x."""
+        first, n = int(self.intercept), len(self.scale)
+        found = np.zeros((n + 1, self.count))
+        found[n, :first] = 1.0
+        found[np.arange(n), np.arange(n) + first] = 1.0 / self.scale
+        found[n, first:] = -self.centre / self.scale
+        return found
+
     def design(self, inputs: FloatArray) -> FloatArray:
         """Return the columns of inputs, shape (n, count)."""
-        first = int(self.intercept)
         found = np.ones((len(inputs), self.count))
-        np.subtract(inputs, self.centre, out=found[:, first:])
-        found[:, first:] *= 1.0 / self.scale
+        first = int(self.intercept)
+        found[:, first:] = (inputs - self.centre) / self.scale
         return found
 
     def undo(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -134,3 +158,8 @@ class Columns:
         shift = own @ self.centre
         level = coefficients[..., 0] if self.intercept else np.zeros(shift.shape)
         return level - shift, own
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    """Yield rows whose numbers stay in the processor's cache."""
+    return (slice(first, first + 2000) for first in range(0, n_rows, 2000))

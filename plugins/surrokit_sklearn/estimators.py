@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,14 +103,6 @@ def takes_weights(regressor: Any) -> bool:
 def weight_arguments(regressor: Any, weights: FloatArray) -> dict[str, FloatArray]:
     """Return the keyword of ``fit`` with the weights (n,); a pipeline's go to its last step."""
     return {f"{_last_step(regressor)[0]}sample_weight": weights}
-
-
-def returns_deviations(regressor: Any) -> bool:
-    """Return whether ``predict``, of a pipeline that of its last step, takes ``return_std``."""
-    try:
-        return "return_std" in inspect.signature(_last_step(regressor)[1].predict).parameters
-    except (AttributeError, TypeError, ValueError):
-        return False  # no such method before it is fitted, or not written in Python
 
 
 def polynomial_ridge(*, degree: int = 3, alpha: float = 1e-6) -> Pipeline:

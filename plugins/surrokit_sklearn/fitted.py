@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -21,9 +21,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVR, NuSVR
 
 from surrokit.arguments import check_positions
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.errors import SurrogateFitError
 from surrokit.surrogate.quality import FitQuality
-from surrokit.surrogate.shown import ShownFit
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
@@ -42,7 +42,7 @@ Measured with forests, boosted trees and neighbours on logistic and banana targe
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class FittedRegressor(ShownFit):
+class FittedRegressor:
     """V(q) = level + curvature |z|^2 / 2 + scale f(z), in nats, with f what a regressor predicts.
 
     Frozen; every array it returns is new. Methods raise :class:`~surrokit.errors.ShapeError`
@@ -67,9 +67,11 @@ class FittedRegressor(ShownFit):
     level: float
     curvature: float
     scale: float
-    capabilities: Capabilities
     n_points: int
     quality: FitQuality | None = None
+
+    capabilities: ClassVar[Capabilities] = frozenset({GRADIENT, GRADIENT_ALONE})
+    """What every one offers."""
 
     @property
     def gradient_kind(self) -> Literal["analytic", "differences"]:
@@ -106,15 +108,6 @@ class FittedRegressor(ShownFit):
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         return self.value(positions), self.gradient(positions)
-
-    def variance(self, positions: FloatArray) -> FloatArray:
-        """Return the regressor's own variance of V, shape (n,), in nats squared."""
-        z, inside = self._inside(positions)
-        variance = np.full(len(inside), np.inf)
-        if len(z):
-            _, deviations = self.regressor.predict(z, return_std=True)
-            variance[inside] = (self.scale * np.asarray(deviations).reshape(len(z))) ** 2
-        return variance
 
     def _inside(self, positions: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return the whitened positions within reach of the regressor, and which these are."""

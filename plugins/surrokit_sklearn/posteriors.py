@@ -7,6 +7,7 @@ Rows become distinct ones with weights, features standardised columns, and the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
 import attrs
@@ -37,6 +38,8 @@ _FAMILIES = (
     *("gamma", "exponential", "weibull"),
 )
 
+_PRECISIONS = [np.float64, np.float32]
+
 Summary: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
@@ -58,8 +61,8 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _columns(
         self, rows: Rows, n_predictors: int = 1, centre: float = 0.0, unit: float = 1.0
-    ) -> tuple[Columns, FloatArray, GaussianPrior]:
-        """Return columns, their design, and the prior of all coefficients, intercepts first.
+    ) -> tuple[Columns, GaussianPrior]:
+        """Return columns, and the prior of all coefficients, intercepts first.
 
         Intercepts have priors about ``centre``; ``unit`` is that of all priors' scales.
         """
@@ -69,11 +72,11 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         if columns.intercept:
             sd[0] = _positive("intercept_scale", self.intercept_scale) * unit
             mean[0] = centre
-        design = columns.design(rows.inputs)
-        names = ["the intercept"] * columns.intercept + self._feature_names
-        check_rank(design, names, np.isinf(sd))
+        if np.isinf(sd).any():
+            names = ["the intercept"] * columns.intercept + self._feature_names
+            check_rank(columns.design(rows.inputs), names, np.isinf(sd))
         prior = gaussian_prior(np.tile(mean, n_predictors), np.tile(sd, n_predictors))
-        return columns, design, prior
+        return columns, prior
 
     @property
     def _feature_names(self) -> list[str]:
@@ -85,7 +88,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         family: str,
         rows: Rows,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
         *,
         n_predictors: int = 1,
         start: float = 0.0,
@@ -95,23 +98,31 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
 
         Intercepts are searched for from ``start``.
         """
-        columns, design, prior = self._columns(rows, n_predictors, **about)
+        columns, prior = self._columns(rows, n_predictors, **about)
         names = ["Intercept"] * self.fit_intercept + self._feature_names
         if n_predictors > 1:
             names = [f"{label}: {column}" for label in self.classes_[1:] for column in names]
-        known = dict(settings or {})
-        if rows.weights is not None:
-            known["weights"] = rows.weights
-        potential = rows_potential(family, design, rows.response, prior=prior, **known)
-        target: Potential = NamedPotential.of(potential, unlike(names))
+        # of many rows no copy is made, unless digits would be lost without one
+        copied = len(rows) < MANY or (np.abs(columns.centre) > 1e3 * columns.scale).any()
+        known = {"prior": prior, "columns": None if copied else columns.of_features}
+
+        def potential(some: Rows) -> Potential:
+            data = columns.design(some.inputs) if copied else some.inputs
+            weights = some.weights
+            return rows_potential(family, data, some.response, weights=weights, **known, **settings)
+
+        target: Potential = NamedPotential.of(potential(rows), unlike(names))
         position = np.zeros(columns.count * n_predictors)
         if self.fit_intercept:
             position[:: columns.count] = start
-        scaling = scaling_of(target)
+        rng, scaling, normal = _generator(self.random_state), scaling_of(target), None
         if scaling is not None:
             target, position = scaled(target, scaling), scaling.to_unbounded(position[None])[0]
-        rng, normal = _generator(self.random_state), Laplace.of(target, position)
-        self._run(target, parts_near(normal, target, len(design), self._n_chains, rng), rng)
+        elif len(rows) >= MANY and n_predictors == 1:
+            few = rows.pick(max(10_000, 200 * len(position)), rng)
+            normal = Laplace.by_few(target, potential(few), prior, position)
+        normal = normal or Laplace.of(target, position)
+        self._run(target, parts_near(normal, target, len(rows), self._n_chains, rng), rng)
         return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
@@ -195,7 +206,7 @@ class BayesianLogisticRegression(ClassifierMixin, PosteriorEstimator):  # type: 
         ``sample_weight (n_samples,)`` says how often each row counts. ValueError is raised if rows
         or a parameter cannot be used.
         """
-        inputs, labels = validate_data(self, X, y, dtype=np.float64)
+        inputs, labels = validate_data(self, X, y, dtype=_PRECISIONS)
         check_classification_targets(labels)
         counting = Rows.of(inputs, labels, sample_weight)
         self.classes_, numbers = np.unique(counting.response, return_inverse=True)
@@ -306,7 +317,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         is raised if rows or a parameter cannot be used.
         """
         inputs, response = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+            self, X, y, dtype=_PRECISIONS, y_numeric=True, ensure_min_samples=2
         )
         rows = Rows.of(inputs, np.asarray(response, dtype=np.float64), sample_weight)
         rows = rows if len(rows) >= MANY else rows.merge()
@@ -378,7 +389,8 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
         self, rows: Rows, about: Mapping[str, Any]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return draws of intercept, coefficients, and the scale, given which they are drawn."""
-        columns, design, prior = self._columns(rows, **about)
+        columns, prior = self._columns(rows, **about)
+        design = columns.design(rows.inputs)
         # the scale of the errors' prior is 2.5 standard deviations of the response
         target = NormalErrors.of(design, rows, prior=prior, scale=2.5 * about["unit"])
         rng = _generator(self.random_state)

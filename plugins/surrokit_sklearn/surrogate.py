@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import one_of, optional_positive_integer, up_to_half
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.arguments import optional_positive_integer
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.quality import KeepingLearner, fit_quality
-from surrokit.surrogate.shown import ShownSurrogate
-from surrokit.surrogate.training import Groups, Tail, are_finite, are_near, least_points
+from surrokit.surrogate.training import Groups, are_finite, are_near, least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 from surrokit_sklearn.estimators import (
-    returns_deviations,
     seeded,
     takes_weights,
     unfitted_regressor,
@@ -28,13 +25,20 @@ from surrokit_sklearn.fitted import FittedRegressor, gradient_of, predicted
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class EstimatorSurrogate(ShownSurrogate):
+class EstimatorSurrogate:
     """A scikit-learn regressor that learns U from values.
 
-    The regressor sees whitened positions z, and what is left of U after the trend, divided by its
-    root mean square. It is copied before each fit; the one given stays as it is. Gradients are
-    analytic for sums of kernels (kernel ridge and support vector regression, Gaussian processes),
-    else central differences, with wide steps where the prediction is constant in pieces.
+    The regressor sees whitened positions z, and what is left of U after a trend, divided by its
+    root mean square. The trend is a + b |z|^2 / 2 with b >= 0, by least squares, so that V grows
+    outside the region of the data, whatever the regressor does there. Measured on a logistic
+    regression in 8 dimensions with 300 points: Var(V - U) is 0.13 with it and 1.97 without for a
+    forest, 0.009 and 0.25 for kernel ridge regression. Rows far above the least U count less, by
+    sample weights where the regressor takes them, and are left out beyond.
+
+    The regressor is copied before each fit; the one given stays as it is. Gradients are analytic
+    for sums of kernels (kernel ridge and support vector regression, Gaussian processes), else
+    central differences, with wide steps where the prediction is constant in pieces. A second fit
+    is judged at a tenth of the points, where ``max_points`` leaves none to judge by.
 
     Parameters
     ----------
@@ -44,41 +48,19 @@ class EstimatorSurrogate(ShownSurrogate):
         learner.
     parameters : mapping, optional
         What the class or function is called with; they are set on a regressor that is given.
-    trend
-        ``"isotropic"``: a + b |z|^2 / 2 with b >= 0, by least squares, so that V grows outside the
-        region of the data, whatever the regressor does there; ``"none"``: a constant. Measured on
-        a logistic regression in 8 dimensions with 300 points: Var(V - U) is 0.13 with the trend
-        and 1.97 without for a forest, 0.009 and 0.25 for kernel ridge regression.
-    tail
-        ``"down-weighted"``: rows far above the least U count less, by sample weights where the
-        regressor takes them, and are left out beyond; ``"full"``: as any other.
     max_points : int, optional
         Most rows to fit to, drawn at random from those there are, as the cost of many regressors
         grows with their square or cube; None for all.
-    hold_out
-        Part of the points at which a second fit to the others is judged, where ``max_points``
-        leaves none to judge by; 0 saves that fit.
     """
 
     estimator: Any
     parameters: Mapping[str, Any] | None = None
     regressor: Any = attrs.field(init=False, repr=False)
-    trend: Literal["isotropic", "none"] = attrs.field(
-        default="isotropic", validator=one_of("isotropic", "none")
-    )
-    tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
     max_points: int | None = attrs.field(default=2000, validator=optional_positive_integer)
-    hold_out: float = attrs.field(default=0.1, validator=up_to_half)
 
     @regressor.default
     def _unfitted(self) -> Any:
         return unfitted_regressor(self.estimator, self.parameters)
-
-    @property
-    def provides(self) -> Capabilities:
-        """Gradients, and variances where the regressor returns standard deviations."""
-        variance = {VARIANCE} if returns_deviations(self.regressor) else set()
-        return frozenset({GRADIENT, GRADIENT_ALONE} | variance)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> EstimatorLearner:
         """Return a learner for a problem; the seed of the regressor is drawn here."""
@@ -91,20 +73,12 @@ class EstimatorLearner(KeepingLearner):
 
     settings: EstimatorSurrogate
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Values."""
-        return frozenset({"value"})
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """Values to learn from; gradients, where there are any, to judge the fit."""
-        return frozenset({"value", "gradient"})
-
-    @property
-    def provides(self) -> Capabilities:
-        """What a fitted regressor can do."""
-        return self.settings.provides
+    needs: ClassVar[frozenset[str]] = frozenset({"value"})
+    """Values."""
+    uses: ClassVar[frozenset[str]] = frozenset({"value", "gradient"})
+    """Values to learn from; gradients, where there are any, to judge the fit."""
+    provides: ClassVar[Capabilities] = FittedRegressor.capabilities
+    """What a fitted regressor can do."""
 
     def fit(self) -> FittedRegressor:
         """Return the regressor fitted to everything observed, and judged by rows that it lacks.
@@ -113,9 +87,8 @@ class EstimatorLearner(KeepingLearner):
         be fitted.
         """
         settings = self.settings
-        rows, trust = training_rows(
-            self.join_observed(), settings.tail, weighted=takes_weights(settings.regressor)
-        )
+        weighted = takes_weights(settings.regressor)
+        rows, trust = training_rows(self.join_observed(), weighted=weighted)
         whitening = Whitening.of(rows.positions, trust)
         chosen = np.ones(len(rows), dtype=bool)
         if settings.max_points is not None and settings.max_points < len(rows):
@@ -126,7 +99,7 @@ class EstimatorLearner(KeepingLearner):
         held = ~chosen & (trust == 1.0)
         if np.count_nonzero(held) < 5:  # fewer tell nothing; more judge at no cost
             typical = np.flatnonzero(chosen & (trust == 1.0))
-            n_held = int(settings.hold_out * len(typical))
+            n_held = int(0.1 * len(typical))
             n_left = np.count_nonzero(chosen) - n_held
             if n_held < 5 or n_left < least_points(self.dim):
                 return fitted
@@ -139,15 +112,9 @@ class EstimatorLearner(KeepingLearner):
 
     def _fit(self, whitening: Whitening, rows: Evaluations, trust: FloatArray) -> FittedRegressor:
         z = whitening.apply(rows.positions)
-        level, curvature = _trend(z, rows.values, trust, self.settings.trend)
+        level, curvature = _trend(z, rows.values, trust)
         left = rows.values - level - 0.5 * curvature * np.square(z).sum(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scale = float(np.sqrt(np.average(left**2, weights=trust))) or 1.0
-        if not np.isfinite(scale):
-            raise SurrogateFitError(
-                f"values as large as {np.abs(left).max():.3g} overflow when squared; use "
-                "tail='down-weighted', or leave such rows out"
-            )
+        scale = float(np.sqrt(np.average(left**2, weights=trust))) or 1.0
         regressor = seeded(self.settings.regressor, self.seed)
         copies = np.ones(len(rows)) if rows.weights is None else rows.weights
         weights = trust * copies if takes_weights(self.settings.regressor) else np.ones(len(rows))
@@ -178,33 +145,30 @@ class EstimatorLearner(KeepingLearner):
             level=level,
             curvature=curvature,
             scale=scale,
-            capabilities=self.settings.provides,
             n_points=len(rows),
         )
 
 
-def _trend(z: FloatArray, values: FloatArray, trust: FloatArray, kind: str) -> tuple[float, float]:
+def _trend(z: FloatArray, values: FloatArray, trust: FloatArray) -> tuple[float, float]:
     """Return a and b of the trend a + b |z|^2 / 2 that fits best, with b >= 0."""
     level = float(np.average(values, weights=trust))
     halves = 0.5 * np.square(z).sum(axis=1)
     middle = float(np.average(halves, weights=trust))
     spread = float(np.average((halves - middle) ** 2, weights=trust))
-    if kind == "none" or not spread > 0.0:
+    if not spread > 0.0:
         return level, 0.0
     slope = float(np.average((halves - middle) * (values - level), weights=trust)) / spread
     curvature = max(0.0, slope)
     return level - curvature * middle, curvature
 
 
-def training_rows(
-    observed: Evaluations, tail: Tail, *, weighted: bool
-) -> tuple[Evaluations, FloatArray]:
+def training_rows(observed: Evaluations, *, weighted: bool) -> tuple[Evaluations, FloatArray]:
     """Return the rows of use, sorted, weighted by how often each was observed, and their trust.
 
-    With ``tail="down-weighted"`` the trust in a row is 1 where U exceeds the least value by no
-    more than c = 2 dim + 10, which covers what is typical of a posterior, and (c / excess)^4
-    beyond. Rows of little trust are left out: below 1e-4, or 1/625 if the estimator takes no
-    weights. So are positions a thousand times further out than most.
+    The trust in a row is 1 where U exceeds the least value by no more than c = 2 dim + 10, which
+    covers what is typical of a posterior, and (c / excess)^4 beyond. Rows of little trust are left
+    out: below 1e-4, or 1/625 if the estimator takes no weights. So are positions a thousand times
+    further out than most.
     """
     dim, finite = observed.positions.shape[1], are_finite(observed)
     rows = observed.take(finite)
@@ -213,7 +177,7 @@ def training_rows(
     rows = attrs.evolve(rows.take(groups.first), gradients=gradients, weights=groups.copies)
     rows = rows.take(np.lexsort([rows.values, *rows.positions.T]).astype(np.int64))
     n_distinct, trust = len(rows), np.ones(len(rows))
-    if tail == "down-weighted" and n_distinct:
+    if n_distinct:
         typical = 2.0 * dim + 10.0
         # Halved, as the difference of two finite numbers may be infinite.
         excess = 0.5 * rows.values - 0.5 * rows.values.min()

@@ -1,20 +1,15 @@
-"""Regressions from tables: ``surrokit glm`` samples them, ``surrokit predict`` predicts rows."""
+"""Regressions from tables: ``surrokit glm`` samples them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from surrokit.cli.options import FILE, file, number, whole
+from surrokit.cli.options import FILE
 from surrokit.cli.target import parse_settings
 from surrokit.errors import ConfigurationError
-from surrokit.output.console import plain_table, terminal
-from surrokit.output.files import check_folder
-
-if TYPE_CHECKING:
-    from surrokit.predictive.runs import Kind
 
 _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["formula"]),
@@ -127,57 +122,3 @@ def _prior(text: str) -> float | tuple[float, float]:
         raise ConfigurationError(
             f"a prior must be a standard deviation or MEAN:SD, got {text!r}"
         ) from None
-
-
-@click.command(short_help="Predict rows by a regression's run.")
-@click.argument("path", metavar="FILE", type=FILE)
-@click.argument("new", type=FILE)
-@click.option(
-    "--kind",
-    type=click.Choice(["mean", "response"]),
-    default="mean",
-    show_default=True,
-    help="Means of the response (probabilities of classes), or new responses with their scatter.",
-)
-@number("--interval", default=0.9, show_default=True, help="Probability of the intervals.")
-@click.option("--offset", metavar="COLUMN", help="Known parts of predictors.  [default: the fit's]")
-@whole("--seed", help="Seed, for reproducible new responses.")
-@file("--out", metavar="TABLE", help="Write the predictions (.csv).")
-def predict(
-    path: Path,
-    new: Path,
-    kind: Kind,
-    interval: float,
-    offset: str | None,
-    seed: int | None,
-    out: Path | None,
-) -> None:
-    """Predict the rows of the table NEW by the regression whose run wrote FILE.
-
-    FILE is that of "surrokit glm ... --path FILE". For example: surrokit predict run.surrokit
-    new.csv --interval 0.9 --out predictions.csv. Nothing in FILE is run as code.
-    """
-    from surrokit.sessions import open_run
-    from surrokit.tables.frames import read_table
-
-    if out is not None:
-        if out.suffix.lower() != ".csv":
-            raise ConfigurationError(
-                f"predictions are written as .csv, got {out.name!r}; change the ending"
-            )
-        check_folder(out)
-    run = open_run(path)
-    found = run.predict(read_table(new), kind=kind, interval=interval, offset=offset, seed=seed)
-    if out is not None:
-        found.to_csv(out, index_label="row")
-        click.echo(f"predictions of {len(found)} rows written to {out}")
-        return
-    table, most = plain_table(["row"], list(found.columns)), 20
-    for row in found.head(most).itertuples():
-        cells = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row[1:]]
-        table.add_row(str(row[0]), *cells)
-    terminal().print(table)
-    if (left := len(found) - most) > 0:
-        click.echo(f"{left} more rows; --out predictions.csv writes all of them")
-    for finding in run.verdict.warnings:
-        click.echo(f"Warning: {finding.message}.", err=True)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli import options
-from surrokit.cli.glm import glm_command, predict
+from surrokit.cli.glm import glm_command
 from surrokit.cli.parts import plugins
-from surrokit.cli.show import print_run, report, show, verdict_once, watch
+from surrokit.cli.show import print_run, report, show, verdict_once
 from surrokit.cli.target import name_or_target, parse_settings, specs_of
 from surrokit.errors import PluginError, SurrokitError
 from surrokit.output.console import say
@@ -55,7 +55,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, show, report, watch, new, predict, plugins):
+for _command in (*COMMANDS, show, report, new, plugins):
     cli.add_command(_command)
 
 
@@ -172,9 +172,6 @@ cli.add_command(glm_command(sample))
 @click.argument("path", metavar="FILE", type=options.FILE)
 @click.argument("target", required=False)
 @options.whole("--draws", help="Keep so many draws of each chain in all.")
-@options.whole(
-    "--run", help="Go on with the run of this number, not with the last one of the target."
-)
 @options.limit("--max-calls")
 @options.limit("--max-seconds")
 @options.limit("--target-ess")

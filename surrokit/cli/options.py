@@ -106,7 +106,7 @@ with_outputs = together(
     file(
         "--out",
         callback=_with_known_ending,
-        help="Save the draws here: as netCDF (.nc), or a table (.csv, .parquet).",
+        help="Save the draws here: as netCDF (.nc), or a table (.csv).",
     ),
     file(
         "--report",

@@ -1,4 +1,4 @@
-"""Maps from the line, and constraints: simplex, ordered, directions, correlation, covariance."""
+"""Maps from the line, and constraints: simplex, ordered, directions, correlation."""
 
 from __future__ import annotations
 
@@ -81,8 +81,6 @@ class Constraint(CoordinateMap):
     """For files."""
     meaning: ClassVar[str]
     """What q is, for messages."""
-    ends: ClassVar[tuple[float, float] | None] = None
-    """Of each number, if they are one; None for no ends."""
 
     @property
     @abstractmethod
@@ -183,7 +181,6 @@ class Circular(Constraint):
 
     shape: tuple[int, ...] = ()
     name = "circular"
-    ends = (-math.pi, math.pi)
     meaning = "angles between -pi and pi"
 
     @property
@@ -215,132 +212,57 @@ class Circular(Constraint):
 
 
 @attrs.frozen
-class _Matrices(_Sized):
-    """Positive definite symmetric matrices L L^T of ``size`` rows, as in Stan's reference manual.
-
-    z has numbers of the triangle below the diagonal, or with it. A gradient may be that of a
-    function of all numbers of the matrix: those above and below the diagonal are added up.
-    """
-
-    diagonal: ClassVar[int]
-    """0 where the triangle has the diagonal, -1 where it has not."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.size, self.size)
-
-    @property
-    def free(self) -> int:
-        return self.size * (self.size + 1 + 2 * self.diagonal) // 2
-
-    @abstractmethod
-    def _factor(self, z: FloatArray) -> FloatArray:
-        """Return L."""
-
-    def to_bounded(self, z: FloatArray) -> FloatArray:
-        factor = self._factor(z)
-        with np.errstate(invalid="ignore", over="ignore"):
-            q = np.asarray(factor @ np.swapaxes(factor, 1, 2))
-        if self.diagonal:
-            q[:, np.arange(self.size), np.arange(self.size)] = 1.0
-        return q.reshape(len(z), -1)
-
-    def _triangle(self) -> tuple[Any, Any]:
-        return np.tril_indices(self.size, self.diagonal)
-
-    def _place(self, values: FloatArray, elsewhere: float) -> FloatArray:
-        """Return matrices with ``values (n, free)`` in the triangle."""
-        found = np.full((len(values), *self.shape), elsewhere)
-        found[:, *self._triangle()] = values
-        return found
-
-    def _to_factor(self, factor: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the gradient by L of what has a gradient by L L^T: (G + G^T) L."""
-        matrices = gradient.reshape(-1, *self.shape)
-        return np.asarray((matrices + np.swapaxes(matrices, 1, 2)) @ factor)
-
-    def _factors(self, q: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return Cholesky factors, and whether the matrices have one and are symmetric."""
-        matrices = q.reshape(-1, *self.shape)
-        factors = np.tile(np.eye(self.size), (len(matrices), 1, 1))
-        inside = np.isclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=CLOSE)
-        found = np.asarray(inside.all(axis=(1, 2)))
-        for i in np.flatnonzero(found):
-            try:
-                factors[i] = np.linalg.cholesky(matrices[i])
-            except np.linalg.LinAlgError:
-                found[i] = False
-        return factors, found
-
-
-@attrs.frozen
-class Covariance(_Matrices):
-    """Positive definite symmetric matrices of ``size`` rows.
-
-    z holds the logs of L's diagonal, and what is below it. Volumes are those of the numbers on and
-    below the diagonal of q.
-    """
-
-    name = "covariance"
-    meaning = "a symmetric positive definite matrix"
-    diagonal = 0
-
-    def to_unbounded(self, q: FloatArray) -> FloatArray:
-        """Return the Cholesky factor, with logs on its diagonal."""
-        factor, inside = self._factors(q)
-        z, on = factor[:, *self._triangle()], self._on
-        z[:, on] = np.log(z[:, on])
-        return _only_where(inside, z)
-
-    def volume(self, z: FloatArray) -> Pair:
-        """Return size log 2 + sum_k (size - k + 2) log L_kk, k = 1, 2, ..."""
-        weights = np.where(self._on, self.size - self._triangle()[0] + 1.0, 0.0)
-        return np.asarray(self.size * np.log(2.0) + z @ weights), np.tile(weights, (len(z), 1))
-
-    def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return (G + G^T) L, with the derivative of exp on the diagonal."""
-        factor = self._factor(z)
-        pulled = self._to_factor(factor, gradient)[:, *self._triangle()]
-        pulled[:, self._on] *= np.einsum("nkk->nk", factor)
-        return pulled
-
-    @property
-    def _on(self) -> BoolArray:
-        """Which numbers of z are of the diagonal."""
-        rows, columns = self._triangle()
-        return np.asarray(rows == columns)
-
-    def _factor(self, z: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return self._place(np.where(self._on, np.exp(np.where(self._on, z, 0.0)), z), 0.0)
-
-
-@attrs.frozen
-class Correlation(_Matrices):
+class Correlation(_Sized):
     """Correlation matrices of ``size`` rows: positive definite, with ones on the diagonal.
 
-    tanh(z) are canonical partial correlations (Lewandowski, Kurowicka and Joe 2009,
-    doi:10.1016/j.jmva.2009.04.008). Volumes are those of the numbers below the diagonal of q.
+    q is L L^T, as in Stan's reference manual, and tanh(z) are canonical partial correlations
+    (Lewandowski, Kurowicka and Joe 2009, doi:10.1016/j.jmva.2009.04.008). Volumes are those of the
+    numbers below the diagonal. A gradient may be that of a function of all numbers of the matrix:
+    those above and below the diagonal are added up.
     """
 
     name = "correlation"
     meaning = "a symmetric positive definite matrix with ones on its diagonal"
-    diagonal = -1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of q."""
+        return (self.size, self.size)
+
+    @property
+    def free(self) -> int:
+        """Numbers in z: as many as below the diagonal."""
+        return self.size * (self.size - 1) // 2
 
     @property
     def varies(self) -> BoolArray:
         """All but the diagonal vary."""
         return ~np.eye(self.size, dtype=bool).ravel()
 
+    def to_bounded(self, z: FloatArray) -> FloatArray:
+        """Return L L^T."""
+        factor = self._factor(z)
+        q = np.asarray(factor @ np.swapaxes(factor, 1, 2))
+        q[:, np.arange(self.size), np.arange(self.size)] = 1.0
+        return q.reshape(len(z), -1)
+
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return atanh of the partial correlations."""
-        factor, inside = self._factors(q)
-        diagonal = np.einsum("nkk->nk", q.reshape(-1, self.size, self.size))
-        inside &= (np.abs(diagonal - 1.0) < CLOSE).all(axis=1)
+        matrices = q.reshape(-1, *self.shape)
+        factor = np.tile(np.eye(self.size), (len(matrices), 1, 1))
+        inside = np.isclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=CLOSE)
+        found = inside.all(axis=(1, 2))
+        found &= (np.abs(np.einsum("nkk->nk", matrices) - 1.0) < CLOSE).all(axis=1)
+        for i in np.flatnonzero(found):
+            try:
+                factor[i] = np.linalg.cholesky(matrices[i])
+            except np.linalg.LinAlgError:
+                found[i] = False
         left = 1.0 - np.cumsum(np.square(factor), axis=2) + np.square(factor)
         below = self._triangle()
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _only_where(inside, np.arctanh(factor[:, *below] / np.sqrt(left[:, *below])))
+            z = np.arctanh(factor[:, *below] / np.sqrt(left[:, *below]))
+        return _only_where(found, z)
 
     def volume(self, z: FloatArray) -> Pair:
         """Return sum over i > j of (size - j + 1) log(1 - w_ij^2) / 2, j = 1, 2, ..."""
@@ -350,7 +272,8 @@ class Correlation(_Matrices):
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return (G + G^T) L, led back through the rows of L from their ends."""
         w, sech, room = self._parts(z)
-        slope = self._to_factor(self._factor(z), gradient)
+        matrices = gradient.reshape(-1, *self.shape)
+        slope = (matrices + np.swapaxes(matrices, 1, 2)) @ self._factor(z)
         found = np.zeros_like(w)
         rest = np.einsum("nkk->nk", slope).copy()  # derivative by what is left of a row's length
         for j in range(self.size - 2, -1, -1):
@@ -362,9 +285,14 @@ class Correlation(_Matrices):
             rest[:, below] = here * w[:, below, j] + rest[:, below] * sech[:, below, j]
         return found[:, *self._triangle()]
 
+    def _triangle(self) -> tuple[Any, Any]:
+        return np.tril_indices(self.size, -1)
+
     def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return tanh, sech, and the length that is left of rows of L before each number."""
-        w, sech = self._place(np.tanh(z), 0.0), self._place(np.exp(_log_sech(z)), 1.0)
+        w, sech = np.zeros((len(z), *self.shape)), np.ones((len(z), *self.shape))
+        w[:, *self._triangle()] = np.tanh(z)
+        sech[:, *self._triangle()] = np.exp(_log_sech(z))
         room = np.ones_like(sech)
         room[:, :, 1:] = np.cumprod(sech, axis=2)[:, :, :-1]
         return w, sech, np.tril(room)
@@ -468,7 +396,7 @@ class Simplex(_Sized):
 
 
 _BY_SIZE: Mapping[str, type[Any]] = {
-    each.name: each for each in (Simplex, Ordered, UnitVector, Correlation, Covariance)
+    each.name: each for each in (Simplex, Ordered, UnitVector, Correlation)
 }
 
 

@@ -42,23 +42,6 @@ def check_prior(prior: Any, size: int) -> None:
         )
 
 
-def check_circle(prior: Any, low: float, high: float) -> None:
-    """Raise ConfigurationError unless the prior of an angle is one of all angles."""
-    if _repeats(prior):  # with the same value at both ends of the range, and on
-        steps = np.linspace(0.0, 1.0, 7)
-        here, there = (np.asarray(prior.logpdf(end + steps)) for end in (low, high))
-        fits = bool(np.allclose(here, there, rtol=_SLACK, atol=_SLACK))
-    else:
-        least, most = _support_of(prior)
-        fits = bool((least <= low).all() and (most >= high).all())
-    if not fits:
-        raise ConfigurationError(
-            f"the prior {name_of(prior)} of an angle does not go once around, from -pi to "
-            "pi; take scipy.stats.vonmises(kappa, loc), or declare surrokit.real(prior=...) if "
-            "its ends are not one"
-        )
-
-
 def inside(prior: Any, lower: float, upper: float) -> tuple[float, float]:
     """Return bounds of a number that has a prior: its support, where that is narrower.
 
@@ -67,9 +50,8 @@ def inside(prior: Any, lower: float, upper: float) -> tuple[float, float]:
     name = name_of(prior)
     if _repeats(prior):
         raise ConfigurationError(
-            f"the density of the prior {name} repeats, so that it is none of a "
-            "number on the line; declare the angle by surrokit.circular(prior=...), or take "
-            "scipy.stats.vonmises_line"
+            f"the density of the prior {name} repeats, so that it is none of a number on the line; "
+            "add it to the density of a surrokit.circular(), or take scipy.stats.vonmises_line"
         )
     ends = lower, upper
     low, high = _support_of(prior)
@@ -135,13 +117,11 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
         return np.asarray(np.log(left))
 
 
-def quantiles(
-    prior: Any, parts: tuple[float, ...], bounds: tuple[float, float], size: int
-) -> FloatArray | None:
+def quantiles(prior: Any, parts: tuple[float, ...], bounds: Any, size: int) -> FloatArray | None:
     """Return quantiles of what the bounds of its parameter leave of a prior, by probabilities.
 
     The shape is (len(parts), size). None where a prior of ``size`` numbers has no quantiles, or
-    bounds cut it off and it has no distribution function.
+    bounds cut it off and it has no distribution function. Both bounds are numbers, or (size,).
     """
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):
@@ -149,8 +129,9 @@ def quantiles(
     try:
         least, most = _support_of(prior)
         cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
-        first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
-        found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
+        with np.errstate(invalid="ignore"):  # a flat one has none
+            first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
+            found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
         return np.stack([np.broadcast_to(np.asarray(each, float), (size,)) for each in found])
     except Exception:  # a distribution is code of the user's
         return None

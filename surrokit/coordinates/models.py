@@ -5,55 +5,26 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import numbers, unmasked
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.types import BoolArray, FloatArray, Pair
 
 
-@attrs.frozen(eq=False)
-class ByName:
-    """A function of named arrays, as one of a position (dim,), or of rows of them.
-
-    The function takes each parameter by its name, in its own shape; of rows with one more axis in
-    front. A gradient by name becomes a vector.
-    """
-
-    function: Callable[..., Any]
-    parameters: Parameters
-
-    def __call__(self, position: FloatArray) -> Any:
-        """Call the function."""
-        result = self.function(**self.parameters.split(position))
-        if isinstance(result, Mapping):
-            return self._join(result, position.shape)
-        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping):
-            return result[0], self._join(result[1], position.shape)
-        return result
-
-    def _join(self, by_name: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
-        specs = self.parameters.specs
-        if by_name.keys() != specs.keys():
-            raise ShapeError(
-                f"a gradient by name must have one array for each of {', '.join(specs)}, got "
-                f"{', '.join(map(str, by_name)) or 'none'}"
-            )
-        found = np.empty(shape)
-        for name, where in self.parameters.slices().items():
-            array = np.asarray(unmasked(by_name[name]), dtype=np.float64)
-            expected = (*shape[:-1], *specs[name].shape)
-            if array.shape != expected:
-                raise ShapeError(
-                    f"the gradient of {name!r} must have shape {expected}, got {array.shape}"
-                )
-            found[..., where] = array.reshape(*shape[:-1], -1)
-        return found
+def _by_name(function: Callable[..., Any], parameters: Parameters, position: FloatArray) -> Any:
+    """Return what a function of named arrays gives at (dim,) or (n, dim); gradients as vectors."""
+    result = function(**parameters.split(position))
+    if isinstance(result, Mapping):
+        return parameters.position(result)
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping):
+        return result[0], parameters.position(result[1])
+    return result
 
 
 def called(
@@ -83,7 +54,7 @@ def called(
     declared = set(parameters.specs)
     named = by_name or len(needed) != 1
     if named and set(needed) <= declared and (declared <= names or takes_any):
-        return ByName(function, parameters)
+        return partial(_by_name, function, parameters)
     first = next(iter(arguments), None)
     if len(needed) <= 1 and first is not None and first.kind is not inspect.Parameter.KEYWORD_ONLY:
         return function
@@ -235,26 +206,20 @@ class ModelMap(CoordinateMap):
         raised for others, TargetError for positions outside the support.
         """
         names = ", ".join(self.own.specs)
-        if not isinstance(initial, Mapping) or set(initial) != set(self.own.specs):
-            given = f"a {type(initial).__name__}"
-            if isinstance(initial, Mapping):
-                given = ", ".join(map(str, initial)) or "none"
+        if not isinstance(initial, Mapping):
             raise ShapeError(
-                f"initial values of this model must be given by name, for {names} and for nothing "
-                f"that follows from them, got {given}"
+                f"initial values of this model must be given by name, for {names}, got a "
+                f"{type(initial).__name__}"
             )
-        arrays = {}
-        for name in self.own.specs:
-            array = numbers(f"the initial value of {name!r}", initial[name])
-            shape = self.reported.specs[name].shape
-            if array.shape not in (shape, (n, *shape)):
-                raise ShapeError(
-                    f"the initial value of {name!r} must have shape {shape} for all chains or "
-                    f"{(n, *shape)} for each, got {array.shape}"
-                )
-            arrays[name] = np.broadcast_to(array, (n, *shape))
+        sampled = Parameters({name: self.reported.specs[name] for name in self.own.specs})
+        values = sampled.position(initial)
+        if values.shape not in ((sampled.dim,), (n, sampled.dim)):
+            raise ShapeError(
+                f"initial values must be given for all chains or for each of {n}, got "
+                f"{values.shape[:-1]}"
+            )
         try:
-            z = self.unconstrain(arrays)
+            z = self.unconstrain(sampled.split(np.broadcast_to(values, (n, sampled.dim))))
         except Exception as error:
             raise TargetError(
                 f"the model cannot take the initial values of {names}: "

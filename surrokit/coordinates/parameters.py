@@ -16,16 +16,11 @@ from surrokit.coordinates.constraints import (
     Circular,
     Constraint,
     Correlation,
-    Covariance,
     Ordered,
     Simplex,
     UnitVector,
 )
-from surrokit.coordinates.distributions import (
-    check_circle,
-    check_prior,
-    inside,
-)
+from surrokit.coordinates.distributions import check_prior, inside
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import BoolArray, FloatArray, Pair
 
@@ -48,15 +43,12 @@ class Parameter:
     prior
         A univariate distribution with ``logpdf`` and ``support``, such as a frozen one of SciPy, of
         each number; None for none. Where its support is narrower, it takes the place of the bounds.
-    unit
-        What its numbers are measured in, such as ``"Mpc"``, for tables, pictures and files; None
-        for nothing. Nothing is converted.
 
     Raises
     ------
     ConfigurationError
         If a bound is NaN, or the lower one is not below the upper one, or the prior is no
-        univariate distribution or lies outside of the bounds, or the unit is no text.
+        univariate distribution, lies outside of the bounds or stands beside a constraint.
     """
 
     shape: tuple[int, ...] = ()
@@ -64,7 +56,6 @@ class Parameter:
     upper: float | None = attrs.field(default=None, kw_only=True)
     constraint: Constraint | None = attrs.field(default=None, kw_only=True)
     prior: Any = attrs.field(default=None, kw_only=True)
-    unit: str | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.shape, tuple) or not all(is_whole(n, 1) for n in self.shape):
@@ -83,20 +74,16 @@ class Parameter:
                 f"bounds of a parameter must be numbers with lower < upper, got ({self.lower}, "
                 f"{self.upper}); use None for a side without a bound"
             )
-        if self.unit is not None and not _is_text(self.unit):
-            raise ConfigurationError(
-                f"the unit of a parameter must be text such as 'Mpc', or None, got {self.unit!r}"
-            )
         if self.prior is None:
             return
         check_prior(self.prior, self.size)
-        if self.constraint is None:
-            for side, bound in zip(
-                ("lower", "upper"), inside(self.prior, lower, upper), strict=True
-            ):
-                object.__setattr__(self, side, bound if np.isfinite(bound) else None)
-        elif self.constraint.ends is not None:
-            check_circle(self.prior, *self.constraint.ends)
+        if self.constraint is not None:
+            raise ConfigurationError(
+                f"a prior is given for {self.constraint.meaning}; add it to the density of the "
+                "target"
+            )
+        for side, bound in zip(("lower", "upper"), inside(self.prior, lower, upper), strict=True):
+            object.__setattr__(self, side, bound if np.isfinite(bound) else None)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -216,18 +203,6 @@ class Parameters:
             for index in spec.indices
         ]
 
-    @property
-    def titles(self) -> list[str]:
-        """A name for each number with its unit: ``distance (Mpc)``, ``w[0] (s)``."""
-        units = [spec.unit for spec in self.specs.values() for _ in range(spec.size)]
-        named = zip(self.labels, units, strict=True)
-        return [f"{label} ({unit})" if unit else label for label, unit in named]
-
-    @property
-    def units(self) -> dict[str, str]:
-        """The unit of each parameter that has one, by name."""
-        return {name: spec.unit for name, spec in self.specs.items() if spec.unit is not None}
-
     def slices(self) -> dict[str, slice]:
         """Return the slice of each parameter in the position vector."""
         ends = itertools.accumulate(spec.size for spec in self.specs.values())
@@ -289,7 +264,8 @@ class Parameters:
 
 
 def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
-    if not _is_text(name):
+    known = isinstance(name, str) and bool(name)
+    if not known or any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in str(name)):
         raise ConfigurationError(
             f"a parameter's name must be text that files can hold, got {name!r}"
         )
@@ -304,17 +280,11 @@ def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
     return Parameter(lower=lower, upper=upper)
 
 
-def _is_text(text: object) -> bool:
-    """Return whether this is text that files can hold, and not empty."""
-    known = isinstance(text, str) and bool(text)
-    return known and not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in str(text))
-
-
 Shape = int | tuple[int, ...]
 """Shape of a parameter; a number is the length of a vector."""
 
 
-def real(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
+def real(shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare real numbers.
 
     Parameters
@@ -324,28 +294,23 @@ def real(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Pa
     prior
         A univariate distribution, of each number: a frozen one of ``scipy.stats``, or whatever has
         ``logpdf`` and ``support``. Where its support ends, so does the parameter.
-    unit
-        What the numbers are measured in, such as ``"Mpc"``. Tables, pictures and files show it
-        beside the name; nothing is converted.
 
     Raises
     ------
     ConfigurationError
-        If the shape is none, the prior is none of single numbers, or the unit is no text.
+        If the shape is none, or the prior is none of single numbers.
     """
-    return Parameter(_shape(shape), prior=prior, unit=unit)
+    return Parameter(_shape(shape), prior=prior)
 
 
-def positive(shape: Shape = (), *, prior: Any = None, unit: str | None = None) -> Parameter:
+def positive(shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare numbers above 0; see :func:`real`."""
-    return Parameter(_shape(shape), lower=0.0, prior=prior, unit=unit)
+    return Parameter(_shape(shape), lower=0.0, prior=prior)
 
 
-def interval(
-    lower: float, upper: float, shape: Shape = (), *, prior: Any = None, unit: str | None = None
-) -> Parameter:
+def interval(lower: float, upper: float, shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare numbers between two bounds; see :func:`real`."""
-    return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior, unit=unit)
+    return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior)
 
 
 def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
@@ -358,9 +323,9 @@ def simplex(size: int) -> Parameter:
     return _tied(Simplex(_at_least(2, size, "a simplex")))
 
 
-def ordered(size: int, *, unit: str | None = None) -> Parameter:
-    """Declare ``size`` numbers in increasing order; see :func:`real` for the unit."""
-    return attrs.evolve(_tied(Ordered(_at_least(1, size, "an ordered vector"))), unit=unit)
+def ordered(size: int) -> Parameter:
+    """Declare ``size`` numbers in increasing order."""
+    return _tied(Ordered(_at_least(1, size, "an ordered vector")))
 
 
 def unit_vector(size: int) -> Parameter:
@@ -368,23 +333,14 @@ def unit_vector(size: int) -> Parameter:
     return _tied(UnitVector(_at_least(2, size, "a unit vector")))
 
 
-def circular(shape: Shape = (), *, prior: Any = None) -> Parameter:
-    """Declare angles in (-pi, pi], both ends of which are one.
-
-    The shape is as for :func:`real`; a prior of each angle goes once around, as
-    ``scipy.stats.vonmises(kappa, loc)`` does.
-    """
-    return attrs.evolve(_tied(Circular(_shape(shape))), prior=prior)
+def circular(shape: Shape = ()) -> Parameter:
+    """Declare angles in (-pi, pi], both ends of which are one; the shape is as for :func:`real`."""
+    return _tied(Circular(_shape(shape)))
 
 
 def correlation(size: int) -> Parameter:
     """Declare a correlation matrix of ``size`` rows."""
     return _tied(Correlation(_at_least(2, size, "a correlation matrix")))
-
-
-def covariance(size: int) -> Parameter:
-    """Declare a covariance matrix of ``size`` rows."""
-    return _tied(Covariance(_at_least(1, size, "a covariance matrix")))
 
 
 def _tied(constraint: Constraint) -> Parameter:

@@ -20,13 +20,13 @@ from surrokit.cost.budget import calls_paid
 from surrokit.errors import TargetError
 from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount
 from surrokit.interfaces import Evaluations
-from surrokit.limits import EDGE, PENALTY, Penalties, users_threads, without_penalties
+from surrokit.limits import EDGE, PENALTY, are_penalties, users_threads, without_penalties
 from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
 from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
 from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
 from surrokit.potentials import (
     Energy,
-    InitialPotential,
+    FullPotential,
     Potential,
     RowDraws,
     RowExpansion,
@@ -37,7 +37,6 @@ from surrokit.potentials import (
     with_rows,
     with_vjp,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.functions import gradient_of_energy
@@ -280,7 +279,7 @@ class RecordedExpansion(WrappedExpansion):
         return results[0]
 
 
-class RecordingPotential(ShownTarget):
+class RecordingPotential:
     """A target whose evaluations are counted by its model, and kept until they are drained.
 
     A position where the target raises, or returns NaN or -inf, gets the value ``inf``, and so is
@@ -316,7 +315,6 @@ class RecordingPotential(ShownTarget):
         self._wants_jacobians = False
         self._go_by(target)
         self._blocks: list[Evaluations] = []
-        self._penalties = Penalties()
         self._lowest = Lowest(target.dim)
 
     def _go_by(self, target: Potential) -> None:
@@ -460,14 +458,10 @@ class RecordingPotential(ShownTarget):
     def _without_penalties(self, rows: Evaluations) -> Evaluations:
         if not (rows.values >= PENALTY).any():
             return rows
-        found = self.find_penalties(rows.positions, rows.values)
-        return attrs.evolve(rows, values=np.where(found, np.inf, rows.values))
-
-    def find_penalties(self, positions: FloatArray, values: FloatArray) -> BoolArray:
-        """Return which of U (n,) at positions (n, dim) are penalties beyond the support."""
         with np.errstate(all="ignore"):
-            densities = values + self.transform.log_jacobian(positions)
-        return self._penalties.find(positions, densities)
+            densities = rows.values + self.transform.log_jacobian(rows.positions)
+        found = are_penalties(rows.positions, densities)
+        return attrs.evolve(rows, values=np.where(found, np.inf, rows.values))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
@@ -572,7 +566,7 @@ class RecordingPotential(ShownTarget):
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return the target's own starting positions, shape (n, dim)."""
-        return cast(InitialPotential, self.target).initial(rng, n)
+        return cast(FullPotential, self.target).initial(rng, n)
 
     def _evaluate(self, method: Method, positions: FloatArray, *factors: FloatArray) -> FloatArray:
         assert method.kind is not None

@@ -88,12 +88,9 @@ def read_account(store: Store) -> Account | None:
         if "account" not in facts:
             return None
         account: Account = structure(Account, facts["account"])
-        phases = dict.fromkeys(("warmup", "training", "sampling"), 0.0)
-        return attrs.evolve(
-            account,
-            calls={kind: account.calls.get(kind, 0) for kind in CALL_KINDS},
-            seconds=phases | dict(account.seconds),
-        )
+        if account.calls.keys() != set(CALL_KINDS):
+            raise ValueError("calls of no known kind are counted")
+        return account
 
 
 def read_progress(store: Store) -> str | None:
@@ -276,14 +273,14 @@ def read_settings(store: Store, exact: Potential, given: Mapping[str, Any]) -> R
         return _recipe(settings, facts, exact, {**parts, **given})
 
 
-def read_target(path: Path, run: int | None) -> tuple[int, Spec]:
-    """Return the number of a run, by default the last one, and the registered name of its target.
+def read_target(path: Path) -> Spec:
+    """Return the registered name of a run's target, alone or with settings.
 
-    The name may be alone or with settings. Only those that are plain data come from the file: it
-    may not name what is to be imported or read, as a setting that is text could.
+    Only those that are plain data come from the file: it may not name what is to be imported or
+    read, as a setting that is text could.
     """
-    with closing(Store.open(path, run=run)) as store, reading(path):
-        settings, run = store.facts()["settings"], store.run
+    with closing(Store.open(path)) as store, reading(path):
+        settings = store.facts()["settings"]
         target, name = from_plain(settings.get("target")), str(settings.get("name"))
     if target is None or not is_data("potential", target, default_catalogue()):
         of = name if target is None else _describe(target)
@@ -292,7 +289,7 @@ def read_target(path: Path, run: int | None) -> tuple[int, Spec]:
             f"plain data alone. Give it again: surrokit.resume({path.name!r}, target, ...), or "
             f"surrokit resume {path.name} TARGET"
         )
-    return run, cast(Spec, target)
+    return cast(Spec, target)
 
 
 def read_arguments(store: Store) -> dict[str, Any]:

@@ -34,16 +34,15 @@ _ARRAYS = ("draws", "paid", "log_weights", "log_evens", "hindsight", "tilt")
 
 
 def _write_block(store: Store, stage: str, arrays: Arrays) -> None:
-    statement = "INSERT INTO draws (run, stage, arrays, data, crc) VALUES (?, ?, ?, ?, ?)"
-    row = (store.run, stage, *pack(arrays))
     with reading(store.path):
-        store.execute(statement, row)
+        statement = "INSERT INTO draws (stage, arrays, data, crc) VALUES (?, ?, ?, ?)"
+        store.execute(statement, (stage, *pack(arrays)))
 
 
 def _read_blocks(store: Store, stage: str) -> Iterator[tuple[int, dict[str, npt.NDArray[Any]]]]:
     """Yield the number of each block of a stage, and its arrays by name."""
-    query = "SELECT id FROM draws WHERE run = ? AND stage = ? ORDER BY id"
-    for (number,) in store.rows(query, (store.run, stage)):
+    query = "SELECT id FROM draws WHERE stage = ? ORDER BY id"
+    for (number,) in store.rows(query, (stage,)):
         (row,) = store.rows("SELECT arrays, data, crc FROM draws WHERE id = ?", (number,))
         yield number, unpack(row, f"block {number}")
 
@@ -69,7 +68,7 @@ def read_blocks(store: Store, stage: str, chains: int, dim: int) -> dict[str, np
 def _write_rounds(store: Store, weights: Weights) -> None:
     """Write the rounds of weighted answers, in place of those that were written before."""
     with reading(store.path):
-        store.execute("DELETE FROM draws WHERE run = ? AND stage = ?", (store.run, ROUND))
+        store.execute("DELETE FROM draws WHERE stage = ?", (ROUND,))
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
         arrays = {name: getattr(each, name) for name in _ARRAYS}
@@ -106,7 +105,7 @@ class RunFile:
 
     Attributes
     ----------
-    path, run
+    path
         Where it is.
     asked
         What the run was asked for, by name.
@@ -116,7 +115,7 @@ class RunFile:
 
     def __init__(self, store: Store, lock: Lock, *, is_new: bool = False) -> None:
         self._is_new = is_new
-        self.path, self.run, self.asked = store.path, store.run, read_arguments(store)
+        self.path, self.asked = store.path, read_arguments(store)
         self._store, self._lock = store, lock
         self.journal = Tape(store)
         self._written = [0, 0]
@@ -161,8 +160,10 @@ class RunFile:
             self._lock.release()
 
     def discard(self) -> None:
-        """Close the file of a run that never began, and remove what it holds of a new one."""
-        _close(self._store, forget=self._is_new)
+        """Close the file of a run that never began, and remove a new one."""
+        self._store.close()
+        if self._is_new:
+            self.path.unlink(missing_ok=True)
         self._lock.release()
 
     def _flush(self, histories: tuple[History, History], state: str) -> None:
@@ -175,7 +176,7 @@ class RunFile:
         with self._store.transaction():
             if anew:
                 with reading(self.path):
-                    self._store.execute("DELETE FROM draws WHERE run = ?", (self.run,))
+                    self._store.execute("DELETE FROM draws")
                 self._written, self._weights = [0, 0], None
             for i, (stage, history) in enumerate(
                 zip(("warmup", "sampling"), histories, strict=True)
@@ -194,33 +195,16 @@ class RunFile:
         self._rewrite, self._weights = False, weights
 
 
-def _close(store: Store, *, forget: bool) -> None:
-    """Close a file, without a run that never began; remove it if nothing is left."""
-    is_empty = False
-    if forget:
-        with suppress(LedgerError):
-            store.forget_run()
-            is_empty = not store.rows("SELECT 1 FROM facts LIMIT 1")
-    store.close()
-    if is_empty:
-        store.path.unlink(missing_ok=True)
-
-
 @contextmanager
-def held(
-    path: Path, get: Callable[[Path], Store], *, is_new: bool = False
-) -> Iterator[tuple[Store, Lock]]:
-    """Yield what ``get`` opens, and the lock on it, which are given up only if the block raises.
-
-    A run that is new is then removed.
-    """
+def held(path: Path, get: Callable[[Path], Store]) -> Iterator[tuple[Store, Lock]]:
+    """Yield what ``get`` opens, and the lock on it, which are given up only if the block raises."""
     lock = Lock(path)
     try:
         store = get(path)
         try:
             yield store, lock
         except BaseException:
-            _close(store, forget=is_new)
+            store.close()
             raise
     except BaseException:
         lock.release()

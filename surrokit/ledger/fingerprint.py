@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
-import attrs
 import numpy as np
 
 from surrokit.coordinates.constraints import CoordinateMap, from_plain, to_plain
@@ -17,9 +15,10 @@ from surrokit.coordinates.transforms import Scaled, Scaling, from_line_of, map_o
 from surrokit.errors import LedgerError
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import DONE, Event, read_events
-from surrokit.model.model import Wrapper, from_model, model_of
+from surrokit.model.model import from_model, model_of
+from surrokit.model.outcome import Results
 from surrokit.plan.recipe import is_bounded
-from surrokit.potentials import Potential, observed_data_of
+from surrokit.potentials import Potential
 from surrokit.targets.bounds import describe_position, parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.scaling import scaled
@@ -45,44 +44,9 @@ def describe_target(exact: Potential) -> dict[str, Any]:
             },
             "capabilities": sorted(exact.capabilities),
         },
-        "observed": _observed(exact),
-        "units": parameters.units,
         "scaling": [of.scaling.shift, of.scaling.matrix] if isinstance(of, Scaled) else None,
         REPORTED: line.reported.labels if isinstance(line, ModelMap) else None,
     }
-
-
-def _observed(exact: Potential) -> dict[str, list[float]]:
-    """Return some figures of data, noise and priors, which differ where the numbers do."""
-    found: dict[str, list[float]] = {}
-    inner = exact
-    while isinstance(inner, Wrapper):
-        inner = inner.inner
-    for name in ("priors", "energy"):
-        _add_figures(name, getattr(inner, name, None), found)
-    _add_figures("data", observed_data_of(exact), found)
-    return found
-
-
-def _add_figures(name: str, of: Any, found: dict[str, list[float]]) -> None:
-    """Add figures of all numbers that a record holds, wherever they are in it."""
-    parts: Mapping[Any, Any] = {}
-    if attrs.has(type(of)):
-        parts = {each.name: getattr(of, each.name) for each in attrs.fields(type(of))}
-    elif isinstance(of, Mapping):
-        parts = of
-    elif isinstance(of, tuple | list):
-        parts = dict(enumerate(of))
-    elif hasattr(of, "kwds") and hasattr(of, "args"):  # a distribution of SciPy's
-        parts = {**dict(enumerate(of.args)), **of.kwds}
-    for part, value in parts.items():
-        _add_figures(f"{name}.{part}", value, found)
-    if isinstance(of, np.ndarray | np.generic | float | int):
-        flat = np.ravel(of)
-        if flat.size and flat.dtype.kind in "biuf":
-            flat, places = flat.astype(np.float64), np.linspace(0.5, 1.0, flat.size)
-            figures = [np.sqrt(np.mean(flat**2)), flat.mean(), np.mean(places * flat)]
-            found[name] = [float(flat.size), *map(float, figures)]
 
 
 def _scaling(facts: Mapping[str, Any]) -> Scaling | None:
@@ -98,19 +62,13 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a run's target, and the map to the user's coordinates."""
     with reading(store.path):
         facts = store.facts()
-        held, units = facts["target"], facts["units"]
+        held = facts["target"]
         if not is_bounded([held["dim"], held["parameters"]]):
             raise LedgerError(
                 f"{store.path} names a target of more numbers than a file may. Begin a new run"
             )
         named = {
-            name: Parameter(
-                tuple(shape),
-                lower=lower,
-                upper=upper,
-                constraint=from_plain(tie),
-                unit=units.get(name),
-            )
+            name: Parameter(tuple(shape), lower=lower, upper=upper, constraint=from_plain(tie))
             for name, (shape, lower, upper, tie) in held["parameters"].items()
         }
         parameters = Parameters(named)
@@ -123,41 +81,20 @@ def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
 # --- whose a run is ---
 
 
-def find_run(
-    path: Path, target: Potential, run: int | None, *, check: bool
-) -> tuple[int, Potential]:
-    """Return the number of a target's latest run in a file, and the target as that run has it.
-
-    With ``check`` a position is evaluated to tell runs of targets apart that look the same.
-    """
-    fitting: list[tuple[int, Potential]] = []
-    trouble: list[LedgerError] = []
-    with closing(Store.open(path, run=run)) as store:
-        for number in [store.run] if run is not None else store.runs[::-1]:
-            store.run = number
-            with reading(path):
-                facts = store.facts()
-                scaling, differences = _scaling(facts), facts["settings"]["differences"]
-            exact = target if scaling is None else scaled(target, scaling)
-            if differences and not isinstance(exact, Differences):
-                exact = Differences(exact)  # which the run made, not the user
-            try:
-                check_fingerprint(store, exact)
-                fitting.append((number, exact))
-            except LedgerError as error:
-                trouble.append(error)
-        if not fitting:
-            raise trouble[0]
-        for number, exact in fitting if check and len(fitting) > 1 else ():
-            store.run = number
-            with suppress(LedgerError):
-                check_row(store, exact)
-                return number, exact
-    return fitting[0]
+def of_file(store: Store, target: Potential) -> Potential:
+    """Return a target as the run of a file has it, or raise and say what differs."""
+    with reading(store.path):
+        facts = store.facts()
+        scaling, differences = _scaling(facts), facts["settings"]["differences"]
+    exact = target if scaling is None else scaled(target, scaling)
+    if differences and not isinstance(exact, Differences):
+        exact = Differences(exact)  # which the run made, not the user
+    check_fingerprint(store, exact)
+    return exact
 
 
-def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> None:
-    """Raise, and say what differs, unless a run is a target's, on the same data if ``data``."""
+def check_fingerprint(store: Store, exact: Potential) -> None:
+    """Raise, and say what differs, unless a run is a target's by all that is known beforehand."""
     words = {"dim": "dim is", "parameters": "parameters are", "capabilities": "it offers"}
     here = describe_target(exact)
     with reading(store.path):
@@ -176,8 +113,6 @@ def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> N
             alike = alike and np.allclose(there.shift, own.shift, _CLOSE, 0.0)
         if not alike:
             differences.append("its parameters or columns are of another scale")
-        if data and not same_data(store, exact):
-            differences.append("its data, noise or priors are others")
     if differences:
         raise LedgerError(
             f"{store.path} is the ledger of another target: {'; '.join(differences)}; give the "
@@ -185,38 +120,30 @@ def check_fingerprint(store: Store, exact: Potential, *, data: bool = True) -> N
         )
 
 
-def same_data(store: Store, exact: Potential) -> bool:
-    """Return whether a run is on the data, noise and priors of a target, as far as is known."""
-    here = _observed(exact)
-    with reading(store.path):
-        there = store.facts()["observed"]
-        return there.keys() == here.keys() and all(
-            np.allclose(there[name], figures, _CLOSE, _CLOSE * figures[1], equal_nan=True)
-            for name, figures in here.items()
-        )
-
-
 def check_row(store: Store, exact: Potential) -> None:
-    """Evaluate one position of a run again, and check that the target gives the same."""
-    event = _latest(store)
+    """Evaluate one position of a run again, and check that the target gives the same.
+
+    It is one where data, noise and priors tell, unless outputs of a map are all that the file has.
+    """
+    event = _latest(store, _OF_DATA) or _latest(store, OF_MAPS)
     if event is None or event.results is None:
         return
-    position, held = event.positions[:1], event.results[0][0]
+    position, held = event.positions[:1], _joined(event.results)
     model = model_of(exact)
 
     def evaluate() -> FloatArray:
         # again where it fails, as it may by chance: in a tenth of calls, one in 10^5 fails them all
         for _ in range(4):
             with suppress(Exception):
-                found = model.evaluate(event.kind, position)[0]
+                found = _joined(model.evaluate(event.kind, position))
                 if not np.isnan(found).any():
                     return found
-        return model.evaluate(event.kind, position)[0]
+        return _joined(model.evaluate(event.kind, position))
 
     with np.errstate(all="ignore"):
         where = describe_position(exact, from_model(exact, position)[0])
         try:
-            now = evaluate()[0]
+            now = evaluate()
             said = f"returned {_words(now)}"
         except (Exception, SystemExit) as error:
             now, said = np.array(np.nan), f"raised {type(error).__name__}: {error}"
@@ -228,15 +155,17 @@ def check_row(store: Store, exact: Potential) -> None:
         )
 
 
-def _latest(store: Store) -> Event | None:
-    """Return the last batch whose first position can be checked."""
-    kinds = (
-        *("value", "value_and_gradient", "gradient"),
-        *("forward", "forward_and_jacobian", "forward_and_gradient"),
-    )
+OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_second_order")
+"""What does not depend on data, noise and priors."""
+
+_OF_DATA = ("value", "value_and_gradient", "gradient", "forward_and_gradient")
+
+
+def _latest(store: Store, kinds: tuple[str, ...]) -> Event | None:
+    """Return the last batch of some kinds whose first position can be checked."""
     last = (
-        f"AND id IN (SELECT id FROM events WHERE run = {store.run:d} AND kind IN {kinds} AND "
-        f"outcome = '{DONE}' AND notes IS NULL ORDER BY id DESC LIMIT 20)"
+        f"AND id IN (SELECT id FROM events WHERE kind IN {kinds} AND outcome = '{DONE}' AND notes "
+        "IS NULL ORDER BY id DESC LIMIT 20)"
     )
     for event in reversed([*read_events(store, last)]):
         if event.results and np.isfinite(event.results[0][:1]).all():
@@ -244,7 +173,11 @@ def _latest(store: Store) -> Event | None:
     return None
 
 
+def _joined(results: Results) -> FloatArray:
+    """Return all numbers of the first row."""
+    return np.concatenate([np.ravel(array[0]) for array in results])
+
+
 def _words(value: FloatArray) -> str:
-    flat = np.ravel(value)
-    told = ", ".join(f"{number:.9g}" for number in flat[:3])
-    return told if len(flat) == 1 else f"({told}{', ...' if len(flat) > 3 else ''})"
+    told = ", ".join(f"{number:.9g}" for number in np.ravel(value)[:3])
+    return f"({told}{', ...' if np.size(value) > 3 else ''})"

@@ -19,7 +19,7 @@ from surrokit.diagnostics import (
 )
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.interfaces import Evaluations, Past
-from surrokit.ledger.fingerprint import check_fingerprint, check_row, same_data
+from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.tape import DONE, Event
 from surrokit.model.calls import Call, Memo, NoJournal
@@ -35,44 +35,54 @@ from surrokit.types import FloatArray, IntArray
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One file or several."""
 
-_OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_second_order")
-"""What does not depend on data, noise and priors."""
-
 
 def read_known(
-    paths: Sequence[str | os.PathLike[str]], exact: Potential, run: int | None = None
+    paths: Sequence[str | os.PathLike[str]], exact: Potential, *, check: bool = True
 ) -> tuple[Memo, Evaluations, Past | None]:
     """Return what runs of the target in files evaluated, as a memo and for a learner, and draws.
 
-    Draws are those of the run that has most, if its chains agree and nothing was adapted under
-    them; None where there is none. A ``run`` that is given is the target's for sure, and the only
-    one; else all are looked at.
+    Draws are those of the run that has most, if its chains agree, nothing was adapted under them,
+    and they are of the same data, noise and priors; None where there is none.
     """
     events: list[Event] = []
     pasts: list[Past] = []
     for path in paths:
-        trouble: LedgerError | None = None
-        found = False
-        with Ledger(path) as latest:
-            runs = latest.runs[::-1]
-        for number in runs if run is None else [run]:
-            with Ledger(path, number) as ledger:
-                try:
-                    if run is None:
-                        check_fingerprint(ledger.store, exact, data=False)
-                        check_row(ledger.store, exact)
-                except LedgerError as error:
-                    trouble = trouble or error
-                    continue
-                found, same = True, same_data(ledger.store, exact)
-                events += [event for event in ledger.events() if same or event.kind in _OF_MAPS]
-                pasts += [past] if same and (past := _past(ledger)) is not None else []
-        if trouble is not None and not found:
-            raise trouble
-    past = max(pasts, key=len, default=None)
+        with Ledger(path) as ledger:
+            if check:
+                check_fingerprint(ledger.store, exact)
+                check_row(ledger.store, exact)
+            events += ledger.events()
+            pasts += [past] if (past := _past(ledger)) is not None else []
     memo = Memo(grows=False)
     fill(memo, events, model_of(exact).columns)
-    return memo, read_evaluations(events, exact), past
+    known = read_evaluations(events, exact)
+    pasts = [past for past in pasts if _agrees(past, known)]
+    return memo, known, max(pasts, key=len, default=None)
+
+
+def _past(ledger: Ledger) -> Past | None:
+    """Return the draws of a run whose chains agree; None of another one."""
+    account, kept = ledger.account, ledger.traces()[1]
+    if account is None or account.weights is not None or len(kept) < MIN_DRAWS:
+        return None
+    if not (account.adaptation.frozen_before_draws and np.isfinite(kept.values).all()):
+        return None
+    positions = kept.positions
+    agree = np.max(r_hat(positions)) <= LARGEST_RHAT
+    if not (agree and np.min(effective_sample_size(positions)) >= FEWEST_EFFECTIVE):
+        return None
+    return Past(positions=positions.reshape(-1, positions.shape[2]), values=kept.values.ravel())
+
+
+def _agrees(past: Past, known: Evaluations) -> bool:
+    """Return whether the last draw has the value that is known there, on the data of now."""
+    last, value = past.positions[-1], past.values[-1]
+    if not len(known):
+        return False
+    apart = np.abs(known.positions - last).max(axis=1)
+    at = int(np.argmin(apart))
+    is_there = apart[at] <= 1e-9 * (1.0 + np.abs(last).max())
+    return bool(is_there and np.isclose(known.values[at], value, 1e-6, 1e-6))
 
 
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
@@ -133,20 +143,6 @@ def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
         "warm_start must be the path of a run's file, a list of such, an Evaluations, or a tuple "
         f"(positions, values) or (positions, values, gradients), got {warm_start!r}"
     )
-
-
-def _past(ledger: Ledger) -> Past | None:
-    """Return the draws of a run whose chains agree; None of another one."""
-    account, kept = ledger.account, ledger.traces()[1]
-    if account is None or account.weights is not None or len(kept) < MIN_DRAWS:
-        return None
-    if not (account.adaptation.frozen_before_draws and np.isfinite(kept.values).all()):
-        return None
-    positions = kept.positions
-    agree = np.max(r_hat(positions)) <= LARGEST_RHAT
-    if not (agree and np.min(effective_sample_size(positions)) >= FEWEST_EFFECTIVE):
-        return None
-    return Past(positions=positions.reshape(-1, positions.shape[2]), values=kept.values.ravel())
 
 
 def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import load_library
 from surrokit.capabilities import ALL_BY_NAME
-from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import LedgerError
 from surrokit.history import Trace, trace_of
 from surrokit.ledger.facts import Account, read_account
@@ -30,8 +28,6 @@ _PARTS = {
     "forward": ("outputs",),
     "forward_and_jacobian": ("outputs", "jacobians"),
     "forward_and_gradient": ("outputs", "gradients"),
-    "hessian": ("matrices",),
-    "metric": ("matrices",),
 }
 
 
@@ -44,8 +40,6 @@ class Ledger:
     ----------
     path
         The file.
-    run
-        Number of the run, in the order in which runs were begun; None for the last one.
 
     Attributes
     ----------
@@ -59,12 +53,12 @@ class Ledger:
     Raises
     ------
     LedgerError
-        If there is no such file or run, it is no ledger, or it is damaged.
+        If there is no such file, it is no ledger of a run, or it is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], run: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self.store = Store.open(self.path, run=run)
+        self.store = Store.open(self.path)
         try:
             self.parameters, self.transform = read_parameters(self.store)
         except BaseException:
@@ -84,12 +78,6 @@ class Ledger:
     def __len__(self) -> int:
         """Return the number of positions evaluated."""
         return sum(len(event.positions) for event in self.events())
-
-    @property
-    def runs(self) -> list[int]:
-        """Numbers of all runs in the file."""
-        with reading(self.path):
-            return self.store.runs
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -123,8 +111,8 @@ class Ledger:
             the batch), ``failed``, ``message``, ``positions (n, dim)`` in the user's coordinates
             and ``unbounded (n, dim)`` in the sampling coordinates; and what the model returned, in
             the user's coordinates and without priors that stand beside the parameters: ``values``
-            (U), ``gradients``, ``outputs``, ``jacobians``, ``matrices``, each where some call gave
-            it, NaN elsewhere.
+            (U), ``gradients``, ``outputs``, ``jacobians``, each where some call gave it, NaN
+            elsewhere.
         """
         events = [event for event in self.events() if len(event.positions)]
         with reading(self.path):
@@ -182,43 +170,19 @@ class Ledger:
             )
         return read_weights(self.store, account.weights, self.parameters.dim)
 
-    def to_pandas(self) -> Any:
-        """Return the table of :meth:`to_arrays` as a data frame, with a column for each number.
-
-        Raises
-        ------
-        MissingDependencyError
-            If pandas is not installed.
-        """
-        pandas = load_library("pandas", "pandas", "for a data frame")
-        labels, found = Parameters(self.parameters.specs).labels, dict[str, npt.NDArray[Any]]()
-        for name, array in self.to_arrays().items():
-            if name == "positions":
-                found |= {label: array[:, i] for i, label in enumerate(labels)}
-            elif array.ndim == 1:
-                found[name] = array
-            else:
-                for index in np.ndindex(array.shape[1:]):
-                    inside = ",".join(map(str, index))
-                    found[f"{name}[{inside}]"] = array[(slice(None), *index)]
-        return pandas.DataFrame(found)
-
 
 def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:
     """Return what came back, by name; NaN where a call did not give it."""
     named = [dict(zip(_PARTS.get(e.kind, ()), e.results or (), strict=False)) for e in events]
     found = {}
-    for name in ("values", "gradients", "outputs", "jacobians", "matrices"):
-        shapes = [each[name].shape[1:] for each in named if name in each]
-        if not shapes:
-            continue
-        # kinds of matrices differ in shape; the most frequent one is told
-        shape = Counter(shapes).most_common(1)[0][0]
-        rows = [np.full((n, *shape), np.nan) for n in sizes]
-        for i, each in enumerate(named):
-            if name in each and each[name].shape[1:] == shape:
-                rows[i] = each[name]
-        found[name] = np.concatenate(rows)
+    for name in ("values", "gradients", "outputs", "jacobians"):
+        shape = next((each[name].shape[1:] for each in named if name in each), None)
+        if shape is not None:
+            rows = (
+                each.get(name, np.full((n, *shape), np.nan))
+                for each, n in zip(named, sizes, strict=True)
+            )
+            found[name] = np.concatenate([*rows])
     return found
 
 

@@ -1,11 +1,11 @@
-"""The SQLite file of runs and models: its tables, its lock, and how it is opened.
+"""The SQLite file of a run or a model: its tables, its lock, and how it is opened.
 
 - ``facts``: plain data by name, as JSON, arrays of numbers included. What a target is known by,
   what was asked for, the generator, the sessions, how far the run is, and studies.
 - ``events``: batches of exact calls, and marks between them, in the order in which they happened.
 - ``draws``: iterations in blocks, and rounds of weighted answers, for those who look at a run.
 
-Every row belongs to a run, or to :data:`MODEL`. All of this room raises ``LedgerError`` where a
+All of this room raises ``LedgerError`` where a
 file cannot be read or written, or is damaged.
 """
 
@@ -29,27 +29,22 @@ from surrokit.errors import LedgerError, SurrokitError
 APPLICATION_ID = 0x5355524B  # "SURK"
 """What SQLite's header calls a ledger."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the tables."""
 
-MODEL = 0
-"""Number under which a file holds the evaluations of a model itself; runs are 1, 2, ..."""
 
 _PAGE_SIZE = 1024  # bytes: of a row that takes many, little is left empty
 
 TABLES = {
-    "facts": (
-        "CREATE TABLE facts (run INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, "
-        "PRIMARY KEY (run, name))"
-    ),
+    "facts": "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "events": (
-        "CREATE TABLE events (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, "
-        "outcome TEXT NOT NULL, stage TEXT, iteration INTEGER, seconds REAL, counts TEXT, "
-        "notes TEXT, arrays TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, outcome TEXT NOT NULL, "
+        "stage TEXT, iteration INTEGER, seconds REAL, counts TEXT, notes TEXT, "
+        "arrays TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
     ),
     "draws": (
-        "CREATE TABLE draws (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stage TEXT NOT NULL, "
-        "arrays TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"
+        "CREATE TABLE draws (id INTEGER PRIMARY KEY, stage TEXT NOT NULL, arrays TEXT NOT NULL, "
+        "data BLOB NOT NULL, crc INTEGER NOT NULL)"
     ),
 }
 """Name of a table to the statement that makes it; files have these, and may have more."""
@@ -108,39 +103,39 @@ class Lock:
     def __init__(self, path: Path) -> None:
         path = path.absolute()  # whatever folder the process works in later
         self._path = path.with_name(path.name + ".lock")
-        trials = 100  # as its owner may remove it meanwhile
-        while not self._take(path, is_last=trials == 1):
-            trials -= 1
-        self._held = True
+        self._held, cause = False, None
+        for _ in range(100):  # as its owner may remove it meanwhile
+            try:
+                self._take(path)
+            except FileNotFoundError:
+                continue
+            except LedgerError as error:
+                cause = error
+                if is_held(error.__cause__):
+                    break
+            if self._held:
+                return
+        raise LedgerError(
+            f"{path} is being written by a run, of this process or another one; wait for its end, "
+            "or look at it with surrokit.open_run(...)"
+        ) from cause
 
-    def _take(self, path: Path, *, is_last: bool) -> bool:
+    def _take(self, path: Path) -> None:
         try:
             with suppress(FileExistsError):  # to open one that is there would end a lock on it
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise cannot_write(f"beside {path}", error) from error
-        connection = None
+        before = self._path.stat()
+        with reading(self._path):
+            self._connection = _connect(self._path, write=True, seconds=0.0)
         try:
-            before = self._path.stat()
             with reading(self._path):
-                connection = _connect(self._path, write=True, seconds=0.0)
-                connection.execute("BEGIN EXCLUSIVE")
-            if os.path.samestat(before, self._path.stat()):
-                self._connection = connection
-                return True
-        except FileNotFoundError:
-            pass
-        except LedgerError as error:
-            if is_held(error.__cause__):
-                raise LedgerError(
-                    f"{path} is being written by a run, of this process or another one; wait for "
-                    "its end, or look at it with surrokit.open_run(...)"
-                ) from error
-            if is_last:
-                raise
-        if connection is not None:
-            connection.close()
-        return False
+                self._connection.execute("BEGIN EXCLUSIVE")
+            self._held = os.path.samestat(before, self._path.stat())
+        finally:
+            if not self._held:
+                self._connection.close()
 
     def release(self) -> None:
         """Give the lock up, if it is held."""
@@ -172,7 +167,10 @@ def made_beside(path: Path) -> Iterator[Path]:
     forget()  # of a process that was killed
     try:
         if path.exists():
-            raise LedgerError(f"{path} exists; give a path at which there is no file")
+            raise LedgerError(
+                f"{path} exists. Go on with a run that it holds by surrokit.resume, or give a path "
+                "at which there is no file"
+            )
         yield new
         os.rename(new, path)
     except OSError as error:
@@ -183,26 +181,6 @@ def made_beside(path: Path) -> Iterator[Path]:
 
 # --- what may be wrong ---
 
-DAMAGE = (
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
-"""What damaged data may raise, beside errors of SQLite."""
-
-_OUT_OF_REACH = (
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_AUTH,
-    sqlite3.SQLITE_IOERR,
-)
-
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
@@ -211,7 +189,10 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except SurrokitError:
         raise
-    except (sqlite3.Error, *DAMAGE) as error:
+    except (
+        *(sqlite3.Error, ValueError, LookupError, TypeError, AttributeError),
+        *(ArithmeticError, RecursionError, MemoryError),
+    ) as error:
         raise LedgerError(f"{path} {_complain(path.name, error)}") from error
 
 
@@ -232,7 +213,10 @@ def _complain(name: str, error: Exception) -> str:
             f"cannot be written ({error}); all that was written before is safe. Make room, and go "
             "on with surrokit.resume(...)"
         )
-    if kind in _OUT_OF_REACH:
+    if kind in (
+        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+        *(sqlite3.SQLITE_AUTH, sqlite3.SQLITE_IOERR),
+    ):
         return (
             f"cannot be read or written ({error}). Copy it, with the file {name}-wal if there is "
             "one, to a folder where you may write"
@@ -250,15 +234,15 @@ def _connect(path: Path, *, write: bool, seconds: float) -> sqlite3.Connection:
 
 
 class Store:
-    """An open file, and the number of the run in it that is read and written."""
+    """An open file."""
 
-    def __init__(self, path: Path, *, write: bool, run: int = 1) -> None:
-        self.path, self.run = path.absolute(), run  # whatever folder the process works in later
+    def __init__(self, path: Path, *, write: bool) -> None:
+        self.path = path.absolute()  # whatever folder the process works in later
         self._connection = _connect(path, write=write, seconds=10.0 if write else 2.0)
         self._writes = write
 
     @classmethod
-    def made(cls, path: Path, facts: Mapping[str, Any], run: int = 1) -> Store:
+    def made(cls, path: Path, facts: Mapping[str, Any]) -> Store:
         """Return a new file with some facts, to write on; only its owner can read it.
 
         It gets its name when it is whole, whatever ends the process. Whoever may make the same file
@@ -266,7 +250,7 @@ class Store:
         """
         with made_beside(path.absolute()) as new:
             os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            store = cls(new, write=True, run=run)
+            store = cls(new, write=True)
             store.path = path.absolute()  # in messages
             try:
                 store.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
@@ -278,11 +262,11 @@ class Store:
                     store.write_facts(facts)
             finally:
                 store.close()
-        return cls.open(path, write=True, run=run)
+        return cls.open(path, write=True)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False, run: int | None = None) -> Store:
-        """Open a file to read it or to write on, at a run or, for None, at the last one."""
+    def open(cls, path: Path, *, write: bool = False) -> Store:
+        """Open a file to read it or to write on."""
         try:  # to open a pipe would wait for a writer
             if path.exists() and not path.is_file():
                 raise OSError("it is no plain file")
@@ -299,7 +283,6 @@ class Store:
             store = cls(path, write=write)
             try:
                 store._check_tables()
-                store.run = store._find(run)
                 if write:
                     store.execute("PRAGMA journal_mode = WAL")
                     store.execute("PRAGMA synchronous = NORMAL")
@@ -309,24 +292,6 @@ class Store:
                 store.close()
                 raise
         return store
-
-    @property
-    def runs(self) -> list[int]:
-        """Numbers of the runs in the file."""
-        query = "SELECT DISTINCT run FROM facts WHERE run > 0 ORDER BY run"
-        return [int(number) for (number,) in self.rows(query)]
-
-    def _find(self, run: int | None) -> int:
-        runs = self.runs
-        if run is None and not runs:
-            raise LedgerError(
-                f"{self.path} holds evaluations of a model, and no run; give it to "
-                "surrokit.model(..., path=...)"
-            )
-        if run is not None and run != MODEL and run not in runs:
-            held = ", ".join(map(str, runs)) or "none"
-            raise LedgerError(f"{self.path} has no run {run!r}; its runs are {held}")
-        return runs[-1] if run is None else run
 
     def _check_tables(self) -> None:
         """Raise unless the tables are those of a ledger.
@@ -400,33 +365,16 @@ class Store:
             self._connection.close()
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
-        """Write facts of the run: plain data and arrays of numbers."""
-        rows = self._rows_of(facts)
+        """Write facts: plain data and arrays of numbers."""
+        rows = [(name, json.dumps(of, default=_plain)) for name, of in facts.items()]
         with reading(self.path):
-            self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
-
-    def has_facts(self, facts: Mapping[str, Any]) -> bool:
-        """Return whether the run has facts that are the same to the bit."""
-        held = self.rows("SELECT run, name, value FROM facts WHERE run = ?", (self.run,))
-        return set(self._rows_of(facts)) <= set(held)
-
-    def _rows_of(self, facts: Mapping[str, Any]) -> list[tuple[int, str, str]]:
-        return [(self.run, name, json.dumps(of, default=_plain)) for name, of in facts.items()]
+            self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts of the run by name."""
-        query = "SELECT name, value FROM facts WHERE run = ?"
+        """Return the facts by name."""
         with reading(self.path):
-            return {
-                name: json.loads(text, object_hook=_array)
-                for name, text in self.rows(query, (self.run,))
-            }
-
-    def forget_run(self) -> None:
-        """Remove all that the file holds of the run."""
-        with self.transaction():
-            for table in TABLES:
-                self.execute(f"DELETE FROM {table} WHERE run = ?", (self.run,))
+            rows = self.rows("SELECT name, value FROM facts")
+            return {name: json.loads(text, object_hook=_array) for name, text in rows}
 
 
 def _no_ledger(path: Path, what: str) -> LedgerError:

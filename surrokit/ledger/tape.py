@@ -74,26 +74,24 @@ def write_events(store: Store, events: Iterable[Event]) -> None:
         ]
         rows.append(
             (
-                *(store.run, event.kind, event.outcome, event.stage, event.iteration),
+                *(event.kind, event.outcome, event.stage, event.iteration),
                 *(event.seconds, json.dumps(event.counts), json.dumps(notes) if notes else None),
                 *pack(arrays),
             )
         )
     with reading(store.path):
-        statement = f"INSERT INTO events (run, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
+        statement = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * 10)})"
         store.execute_many(statement, rows)
 
 
 def read_events(store: Store, also: str = "") -> Iterator[Event]:
-    """Yield the events of a run in order, perhaps with a further condition on them."""
-    query = (
-        f"SELECT id, {_COLUMNS} FROM events WHERE run = ? AND id > ? {also} ORDER BY id LIMIT 64"
-    )
+    """Yield the events of a file in order, perhaps with a further condition on them."""
+    query = f"SELECT id, {_COLUMNS} FROM events WHERE id > ? {also} ORDER BY id LIMIT 64"
     after = 0
     while True:
         with reading(store.path):
-            rows = store.rows(query, (store.run, after))
-            events = [_event_of(number, *row) for number, *row in rows]
+            rows = store.rows(query, (after,))
+            events = [_event_of(row) for row in rows]
             if any(b <= a for a, b in itertools.pairwise([after, *(row[0] for row in rows)])):
                 raise ValueError("events are out of order")
         yield from events
@@ -103,31 +101,21 @@ def read_events(store: Store, also: str = "") -> Iterator[Event]:
 
 
 def read_calls(store: Store) -> Iterator[Event]:
-    """Yield the batches of exact calls of a run, or of a model, in order."""
+    """Yield the batches of exact calls in order."""
     return read_events(store, f"AND kind != '{MARK}'")
 
 
 def last_event(store: Store) -> int:
-    """Return the number of the run's last event; 0 if there is none."""
-    query = "SELECT coalesce(max(id), 0) FROM events WHERE run = ?"
+    """Return the number of the last event; 0 if there is none."""
     with reading(store.path):
-        return int(store.rows(query, (store.run,))[0][0])
+        return int(store.rows("SELECT coalesce(max(id), 0) FROM events")[0][0])
 
 
-def _event_of(
-    number: int,
-    kind: str,
-    outcome: str,
-    stage: str,
-    iteration: int,
-    seconds: float,
-    counts: str,
-    notes: str | None,
-    *row: Any,
-) -> Event:
+def _event_of(row: Sequence[Any]) -> Event:
+    number, kind, outcome, stage, iteration, seconds, counts, notes, *packed = row
     if kind != MARK and kind not in ALL_BY_NAME:
         raise ValueError(f"event {number} is of no known kind")
-    arrays = unpack(row, f"event {number}")
+    arrays = unpack(packed, f"event {number}")
     positions, readings = arrays.pop("positions"), arrays.pop("readings")
     if positions.ndim != 2 or any(len(each) != len(positions) for each in arrays.values()):
         raise ValueError(f"the arrays of event {number} do not fit each other")

@@ -16,7 +16,7 @@ from surrokit.errors import ShapeError, TargetError
 from surrokit.failures import FailureAccount
 from surrokit.interfaces import ChainState, Evaluations
 from surrokit.limits import PENALTY
-from surrokit.potentials import InitialPotential, Potential
+from surrokit.potentials import FullPotential, Potential
 from surrokit.targets.bounds import (
     describe_position,
     labels_on_line,
@@ -93,7 +93,7 @@ def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> Float
     priors expect the mass, and of 0 where nothing is declared.
     """
     if INITIAL in target.capabilities:
-        return cast(InitialPotential, target).initial(rng, n)
+        return cast(FullPotential, target).initial(rng, n)
     centre, spread = expected(target)
     return centre + spread * rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
 
@@ -117,7 +117,7 @@ def spread_positions(
         own = np.mean(starts, axis=0)
         centre = np.where(np.abs(own - centre) > SPREAD * spread, own, centre)
     if INITIAL in target.capabilities:
-        draws = cast(InitialPotential, target).initial(rng, 500 + half)
+        draws = cast(FullPotential, target).initial(rng, 500 + half)
         centre = draws[:500].mean(axis=0)
         away = (draws[500:] - centre) * np.resize([1.0, 2.0], half)[:, None]
     else:

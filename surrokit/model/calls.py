@@ -101,7 +101,6 @@ WITHIN: Mapping[str, tuple[tuple[str, int], ...]] = {
     "value": (("value_and_gradient", 0),),
     "gradient": (("value_and_gradient", 1),),
     "forward": (("forward_and_jacobian", 0), ("forward_to_second_order", 0)),
-    "forward_hessian": (("forward_to_second_order", 2),),
 }
 """What else holds a result, and as which of its arrays."""
 

@@ -30,7 +30,6 @@ from surrokit.model.source import (
     row_by_row,
 )
 from surrokit.potentials import Potential
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, IntArray
 
 
@@ -219,7 +218,7 @@ class PassingWrapper(Passing, Wrapper):
     __slots__ = ()
 
 
-class ModelPotential(ShownTarget):
+class ModelPotential:
     """A potential whose model is called directly.
 
     Subclasses have a field ``model``.

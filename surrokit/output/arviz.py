@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import warnings
 from collections.abc import Collection, Mapping
 from importlib import metadata
@@ -71,9 +70,6 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
         # with fewer draws than chains ArviZ warns of swapped axes
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
-    for group in {"posterior", "warmup_posterior"} & set(groups):
-        for name, unit in run.parameters.units.items():
-            converted[group][names[name]].attrs["units"] = unit
     converted.attrs.update(_attributes_of(run))
     return converted
 
@@ -117,8 +113,8 @@ def _groups_of(run: Any) -> dict[str, Group]:
     """
     groups: dict[str, Group] = {
         "posterior": {name: run[name] for name in run.parameters.specs},
-        "sample_stats": {**run.kept.statistics(), **_depths(run, run.kept)},
-        "warmup_sample_stats": {**run.warmup.statistics(), **_depths(run, run.warmup)},
+        "sample_stats": run.kept.statistics(),
+        "warmup_sample_stats": run.warmup.statistics(),
     }
     if len(run.warmup):
         groups["warmup_posterior"] = run.parameters.split(run.warmup.draws)
@@ -132,13 +128,6 @@ def _groups_of(run: Any) -> dict[str, Group]:
     return {**groups, "observed_data": observed} if observed else groups
 
 
-def _depths(run: Any, trace: Any) -> Group:
-    """Return how often each path was doubled, of samplers that double paths."""
-    if not hasattr(run.sampler, "max_depth"):
-        return {}
-    return {"tree_depth": np.ceil(np.log2(trace.n_steps + 1.0)).astype(np.int64)}
-
-
 def _attributes_of(run: Any) -> dict[str, Any]:
     try:
         version = metadata.version("surrokit")
@@ -149,21 +138,13 @@ def _attributes_of(run: Any) -> dict[str, Any]:
     return {
         "inference_library": "surrokit",
         "inference_library_version": version,
-        "python_version": platform.python_version(),
-        "numpy_version": np.__version__,
         "sampling_time": run.seconds["sampling"],
-        "warmup_time": run.seconds["warmup"],
-        "training_time": run.seconds["training"],
         "tuning_steps": len(run.warmup),
         "stopped": run.stopped,
-        "length": run.length,
         "exact": int(run.exact),
         "verdict": str(run.verdict),
-        **({} if run.choice is None else {"choice": run.choice}),
         **{f"part_{kind}": name for kind, name in run.parts.items()},
-        "deployments": len(run.adaptation.deployments),
         "failures": run.failures,
-        "calls": float(run.total_calls),
         **{f"calls_{kind}": n for kind, n in run.calls.items()},
         **worth,
     }

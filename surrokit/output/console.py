@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
-from typing import IO, TYPE_CHECKING, Any
-
-from surrokit.shown.html import printable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-_WIDE = 10_000
+# All but the ends of lines and tabs that a terminal would obey or not show: control characters, and
+# those that change the direction of text. Surrogates stand for bytes that are no text.
+_NO_TEXT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes for what is no text: names and messages come from anywhere."""
+    return _NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def say(message: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -31,18 +39,6 @@ def terminal() -> Console:
     # a table that is cut to fit is of no use in a file
     width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size().columns)
     return _plain_console()(width=width, highlight=False, markup=False)
-
-
-def text_console(file: IO[str]) -> Console:
-    """Return a console that writes text to a file without terminal codes or breaks of lines."""
-    return _plain_console()(
-        file=file,
-        width=_WIDE,
-        color_system=None,
-        force_terminal=False,
-        highlight=False,
-        markup=False,
-    )
 
 
 def plain_table(words: Sequence[str], figures: Sequence[str] = ()) -> Table:

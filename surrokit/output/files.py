@@ -17,11 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]  #: Name to a column of a table.
-RESOLUTION = 200  #: Dots per inch of a PNG.
 
 
 def plain(value: Any, where: str = "value") -> Any:
@@ -80,13 +78,6 @@ def write_csv(columns: Columns, path: Path) -> None:
         writer.writerows(zip(*(array.tolist() for array in columns.values()), strict=True))
 
 
-def write_parquet(columns: Columns, path: Path) -> None:
-    """Write a table as Parquet."""
-    parquet = load_library("pyarrow.parquet", "parquet", "to write .parquet")
-    table = load_library("pyarrow", "parquet", "to write .parquet").table(dict(columns))
-    parquet.write_table(table, os.fspath(path))
-
-
 def write_pictures(figure: Any, stem: Path) -> list[Path]:
     """Write a Matplotlib figure as PNG and SVG, and return their paths.
 
@@ -99,7 +90,7 @@ def write_pictures(figure: Any, stem: Path) -> list[Path]:
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else None
             try:
-                figure.savefig(path, dpi=RESOLUTION, metadata=metadata)
+                figure.savefig(path, dpi=200, metadata=metadata)
             except OSError as error:
                 raise ConfigurationError(
                     f"cannot write {path}: {error.strerror}; give another folder with --out"

@@ -1,28 +1,23 @@
-"""The progress of a run: a bar in a terminal or a notebook, lines elsewhere, and Python's log.
+"""The progress of a run: a bar in a terminal or a notebook, and lines elsewhere.
 
-All of them show what the meter of the run counts, from its first call on. The logger is
-``surrokit``, the level INFO.
+All of them show what the meter of the run counts, from its first call on.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surrokit.limits import Meter
 
 if TYPE_CHECKING:
     from surrokit.progress import IterationInfo, RoundInfo, RunInfo
 
-LOGGER = logging.getLogger("surrokit")
-
-EVERY_LINE, EVERY_LOG = 60.0, 10.0
-"""Seconds between two lines, at least, where there is no terminal, and in the log."""
+EVERY_LINE = 60.0  #: Seconds between two lines, at least, where there is no terminal.
 
 EVERY_DRAWING, EVERY_CALL = 0.25, 1.0
 """Seconds between two drawings in a notebook, at least, that iterations and calls cause."""
@@ -33,20 +28,16 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
     """Show how far the run of a meter is while the block lasts, and yield the observers for that.
 
     In a notebook, or if standard error is a terminal, that is a bar; elsewhere it is a line on
-    standard error once a minute, and none in the first. The log is written where somebody reads it.
+    standard error once a minute, and none in the first.
     """
-    log: list[object] = []
-    if LOGGER.isEnabledFor(logging.INFO):
-        log.append(RunLog())
-        meter.every(EVERY_LOG, lambda: LOGGER.info("%s", _state(meter)))
     if not enabled:
-        yield log
+        yield []
     elif _in_notebook():
         bar = ProgressBar(meter)
         bar.draw = _replacing(bar)
         meter.every(EVERY_CALL, bar.draw)
         try:
-            yield [bar, *log]
+            yield [bar]
         finally:
             bar.draw()
     elif sys.stderr is not None and sys.stderr.isatty():
@@ -56,10 +47,10 @@ def progress_bar(meter: Meter, *, enabled: bool) -> Iterator[list[object]]:
 
         bar = ProgressBar(meter)
         with Live(get_renderable=lambda: Text(str(bar)), console=Console(stderr=True)):
-            yield [bar, *log]
+            yield [bar]
     else:
         meter.every(EVERY_LINE, lambda: _write(_state(meter)))
-        yield [SimpleNamespace(surrokit_run_started=lambda run: _write(_price(run))), *log]
+        yield [SimpleNamespace(surrokit_run_started=lambda run: _write(_price(run)))]
 
 
 def _in_notebook() -> bool:
@@ -146,28 +137,3 @@ class ProgressBar:
             self._said, self._unit = f"error {info.error:.2g} sd{aim}", "calls"
             self._done, self._total = info.calls, info.expected_calls
         self.draw()
-
-
-class RunLog:
-    """An observer that logs a run: its parts, its surrogates, its rounds, and its verdict."""
-
-    def surrokit_run_started(self, run: RunInfo) -> None:
-        """Log sizes and parts."""
-        parts = ", ".join(f"{kind} {name}" for kind, name in run.parts.items())
-        LOGGER.info("run of %d chains in %d dimensions: %s", run.chains, run.dim, parts)
-        if run.estimate is not None and run.estimate.seconds_a_call is not None:
-            LOGGER.info("%s", run.estimate)
-
-    def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
-        """Log what the surrogate learnt from."""
-        LOGGER.info("surrogate of %d evaluations deployed: %s", evaluations, reason)
-
-    def surrokit_round_weighed(self, info: RoundInfo, **_: object) -> None:
-        """Log how large errors are."""
-        LOGGER.info("errors up to %.2g sd after %g exact calls", info.error, info.calls)
-
-    def surrokit_run_finished(self, outcome: Any, **_: object) -> None:
-        """Log why the run ended, and its verdict."""
-        LOGGER.info("run ended (%s) after %d exact calls", outcome.stopped, outcome.total_calls)
-        for finding in outcome.verdict:
-            LOGGER.info("%s: %s", finding.name, finding.message)

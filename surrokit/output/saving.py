@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
-from surrokit.output.files import Columns, check_folder, plain, replacing, write_csv, write_parquet
+from surrokit.output.files import Columns, check_folder, plain, replacing, write_csv
 from surrokit.weighted.round import RESAMPLING_SEED
 
 
@@ -25,7 +24,10 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
     """
     check_can_save(path)
     with replacing(Path(path)) as file:
-        form_of(path).write(run, file)
+        if form_of(path) == ".nc":
+            to_arviz(run, RESAMPLING_SEED).to_netcdf(os.fspath(file), engine="h5netcdf")
+        else:
+            write_csv(columns_of(run), file)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
@@ -34,20 +36,20 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
     check_folder(path)
     if Path(path).is_dir():
         raise ConfigurationError(f"cannot write {path}: it is a folder; give the name of a file")
-    for name in form.needs:
+    for name in ("arviz", "h5netcdf", "h5py") if form == ".nc" else ():
         if find_spec(name) is None:
             raise MissingDependencyError(
-                f"{name} is needed to save draws as {form.name} and is not installed; run "
-                f"python -m pip install {form.install}"
+                f"{name} is needed to save draws as netCDF and is not installed; run "
+                "python -m pip install 'surrokit[arviz]'"
             )
 
 
-def columns_of(run: Any, *, titles: bool = False) -> Columns:
+def columns_of(run: Any) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
     Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
     well. A parameter that is called by one of these names keeps it, and the other gets an
-    underscore. With ``titles``, names have their units.
+    underscore.
     """
     n_chains, n_draws, dim = run.draws.shape
     index = {
@@ -58,14 +60,12 @@ def columns_of(run: Any, *, titles: bool = False) -> Columns:
         index["log_weight"] = run.log_weights.ravel()
     index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
     columns = run.draws.reshape(-1, dim).T
-    return {**index, **dict(zip(run.titles if titles else run.labels, columns, strict=True))}
+    return {**index, **dict(zip(run.labels, columns, strict=True))}
 
 
 def to_pandas(run: Any) -> Any:
     """Return the draws of a :class:`~surrokit.result.run.Run` as a data frame, one row a draw."""
-    frame = load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
-    frame.attrs["units"] = run.parameters.units
-    return frame
+    return load_library("pandas", "pandas", "for a data frame").DataFrame(columns_of(run))
 
 
 def figures_of(run: Any) -> dict[str, Any]:
@@ -101,42 +101,12 @@ def figures_of(run: Any) -> dict[str, Any]:
     return cast(dict[str, Any], plain(figures))
 
 
-class Form(NamedTuple):
-    """A form of file: what writes a run, the modules it needs, and what to install for them."""
-
-    name: str
-    write: Callable[[Any, Path], None]
-    needs: tuple[str, ...] = ()
-    install: str = ""
-
-
-def form_of(path: str | os.PathLike[str]) -> Form:
-    """Return the form of file that the ending of a path asks for."""
+def form_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a path, which says how draws are written."""
     path = Path(path)
-    if path.suffix.lower() not in _FORMS:
-        known = ", ".join(f"{ending} ({form.name})" for ending, form in _FORMS.items())
+    if path.suffix.lower() not in (".nc", ".csv"):
         raise ConfigurationError(
-            f"the ending of {path.name!r} does not say how to write draws; use one of {known}"
+            f"the ending of {path.name!r} does not say how to write draws; use one of .nc (netCDF "
+            "for ArviZ), .csv (a table as text)"
         )
-    return _FORMS[path.suffix.lower()]
-
-
-def _write_netcdf(run: Any, path: Path) -> None:
-    tree = to_arviz(run, RESAMPLING_SEED)
-    tree.to_netcdf(os.fspath(path), engine="h5netcdf")
-
-
-_FORMS = {
-    ".nc": Form(
-        "netCDF for ArviZ", _write_netcdf, ("arviz", "h5netcdf", "h5py"), "'surrokit[arviz]'"
-    ),
-    ".csv": Form(
-        "a table as text", lambda run, path: write_csv(columns_of(run, titles=True), path)
-    ),
-    ".parquet": Form(
-        "a table",
-        lambda run, path: write_parquet(columns_of(run, titles=True), path),
-        ("pyarrow",),
-        "'surrokit[parquet]'",
-    ),
-}
+    return path.suffix.lower()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
-from surrokit.shown.html import printable
+from surrokit.output.console import printable
 from surrokit.types import FloatArray
 from surrokit.weighted.round import Distribution
 
@@ -74,26 +74,22 @@ def _class_of_figures() -> Any:
     return Picture
 
 
-def in_rows(draws: Sequence[Draw], columns: int) -> dict[tuple[int, int], Draw]:
-    """Return places for what is drawn, row by row."""
-    return {(i // columns, i % columns): draw for i, draw in enumerate(draws)}
-
-
 def figure_of(
-    places: Mapping[tuple[int, int], Draw],
+    draws: Sequence[Draw],
+    columns: int,
     size: tuple[float, float] = (3.2, 2.1),
     title: str | None = None,
 ) -> Any:
-    """Return a figure of what is drawn at rows and columns, each of a size in inches."""
-    if not places:
+    """Return a figure of what is drawn, row by row, each of a size in inches."""
+    if not draws:
         raise ConfigurationError("there is nothing to show; name parameters that the run has")
-    rows, columns = (max(place[axis] for place in places) + 1 for axis in (0, 1))
+    columns = min(columns, len(draws))
+    rows = -(-len(draws) // columns)
     with drawing():
         whole = (columns * size[0], rows * size[1])
         figure = _class_of_figures()(figsize=whole, layout="constrained", facecolor="white")
-        grid = figure.add_gridspec(rows, columns)
-        for (row, column), draw in places.items():
-            draw(figure.add_subplot(grid[row, column]))
+        for i, draw in enumerate(draws, start=1):
+            draw(figure.add_subplot(rows, columns, i))
         if title is not None:
             figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return figure

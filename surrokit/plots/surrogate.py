@@ -1,4 +1,4 @@
-"""The surrogate against the exact potential: at draws, and along lines."""
+"""The surrogate against the exact potential at draws."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ LARGE = 0.5  #: Error in nats from which on a dot is marked.
 
 @attrs.frozen(kw_only=True, eq=False)
 class Comparison:
-    """The surrogate V of a run, and the exact potential U at its draws, without an exact call."""
+    """Errors of the surrogate V of a run at its draws, without an exact call."""
 
-    run: Any
-    positions: FloatArray  # where U is known, in sampling coordinates, shape (n, dim)
-    values: FloatArray  # U there, above the least
+    values: FloatArray  # U above its least, at up to 400 draws
     errors: FloatArray  # U - V there, less its median: potentials are known up to a constant
 
     @classmethod
@@ -37,43 +35,14 @@ class Comparison:
         if len(known) < 2:
             raise ConfigurationError("there are no draws to look at a surrogate by; draw some")
         known = known[:: -(-len(known) // most)]
-        at, values = at[known], values.ravel()[known]
-        apart = values - _value(run, at)
+        exact = values.ravel()[known]
+        with one_thread():
+            found = np.asarray(run.surrogate.value(at[known]), dtype=np.float64)
+        apart = exact - np.where(np.isfinite(found), found, np.nan)
         apart -= np.nanmedian(apart) if np.isfinite(apart).any() else 0.0
-        return cls(run=run, positions=at, values=values - values.min(), errors=apart)
+        return cls(values=exact - exact.min(), errors=apart)
 
     @property
     def spread(self) -> float:
         """Standard deviation of the errors; NaN where none is known."""
         return float(np.nanstd(self.errors)) if np.isfinite(self.errors).any() else np.nan
-
-    def surrogate_at(self, positions: FloatArray) -> FloatArray:
-        """Return values of the surrogate, NaN where they are not finite."""
-        return _value(self.run, positions)
-
-    def line(self, column: int) -> FloatArray:
-        """Return positions (81, dim) through the mean, 3 sds of a number to each side.
-
-        The other numbers go along as they do in the draws, by their regression on this one.
-        """
-        draws = self.run.kept.positions.reshape(-1, self.positions.shape[1])
-        along = np.atleast_2d(np.cov(draws, rowvar=False))[column]
-        sd = np.sqrt(along[column]) or 1.0
-        return np.asarray(draws.mean(axis=0) + np.linspace(-3.0, 3.0, 81)[:, None] * (along / sd))
-
-    def place(self, positions: FloatArray, column: int) -> FloatArray:
-        """Return where positions are on the axis of a number, in the user's coordinates if any."""
-        user = self.run.kept.transform.to_bounded(positions)
-        return np.asarray((user if user.shape == positions.shape else positions)[:, column])
-
-    def label(self, column: int) -> str:
-        """Return the name of a number of the sampling coordinates."""
-        same = len(self.run.titles) == self.positions.shape[1]
-        labels = self.run.titles if same else self.run.parameters.labels_on_line
-        return str(labels[column])
-
-
-def _value(run: Any, positions: FloatArray) -> FloatArray:
-    with one_thread():
-        values = np.asarray(run.surrogate.value(positions), dtype=np.float64)
-    return np.where(np.isfinite(values), values, np.nan)

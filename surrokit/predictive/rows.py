@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -10,15 +9,7 @@ import numpy as np
 
 from surrokit.arguments import numbers
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.predictive.families import (
-    MULTINOMIAL,
-    ORDINAL,
-    Classes,
-    MultinomialClasses,
-    OrdinalClasses,
-    ResponseFamily,
-    response_family,
-)
+from surrokit.predictive.families import Classes, ResponseFamily
 from surrokit.types import FloatArray
 
 Family: TypeAlias = ResponseFamily | Classes
@@ -58,10 +49,6 @@ class ArrayReader:
         known = read_offset(offset, len(x), needed=self.has_offset)
         return Rows(design=x, offset=known, index=getattr(new, "index", None))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return attrs.asdict(self)
-
 
 def read_offset(offset: Any, n_rows: int, *, needed: bool) -> FloatArray:
     """Return known parts of predictors, shape (n_rows,); zeros where there are none.
@@ -91,7 +78,7 @@ class RowPredictor:
 
     family: Family
     n_columns: int  # of the design
-    reader: Any  # ``read``s rows of new data, and is written ``to_plain`` data or None
+    reader: Any  # ``read``s rows of new data
     levels: tuple[str, ...] = ()  # names of the classes in order; empty where they are numbers
 
     @classmethod
@@ -117,25 +104,3 @@ class RowPredictor:
                 "them; call predict for means and intervals"
             )
         return self.levels or tuple(map(str, range(n_classes)))
-
-    def to_plain(self) -> dict[str, Any] | None:
-        """Return it as plain data, or None if it cannot be written."""
-        reader = self.reader.to_plain()
-        by_name = (ResponseFamily, MultinomialClasses, OrdinalClasses)  # and no class of a user's
-        if reader is None or type(self.family) not in by_name:
-            return None
-        return {
-            "kind": "rows",
-            "family": self.family.name,
-            "settings": dict(self.family.settings),
-            "n_columns": self.n_columns,
-            "levels": list(self.levels),
-            "reader": reader,
-        }
-
-
-def family_of(name: str, settings: Mapping[str, float]) -> Family:
-    """Return a family of responses by its name; ConfigurationError if it cannot be."""
-    if name == MULTINOMIAL:
-        return MultinomialClasses()
-    return OrdinalClasses() if name == ORDINAL else response_family(name, settings)

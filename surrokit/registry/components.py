@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
@@ -29,15 +27,9 @@ def load_object(path: str, what: str) -> Any:
         return reduce(getattr, attribute.split("."), importlib.import_module(name))
     except SurrokitError:
         raise  # it says what to do already, such as to install a package
-    except AttributeError as error:
-        near = difflib.get_close_matches(attribute, dir(sys.modules.get(name)), n=1)
-        hint = f"did you mean {name}:{near[0]}? " if near else ""
-        raise PluginLoadError(
-            f"{made_by} {error}; {hint}correct the factory of the component"
-        ) from error
     except (Exception, SystemExit) as error:
         raise PluginLoadError(
-            f"{made_by} {name} cannot be imported: {type(error).__name__}: {error}; repair it, or "
+            f"{made_by} that cannot be imported: {type(error).__name__}: {error}; repair it, or "
             "the factory of the component"
         ) from error
 

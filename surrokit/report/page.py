@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import platform
 import warnings
@@ -12,29 +11,32 @@ from datetime import UTC, datetime
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from textwrap import shorten
+from typing import Any, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
 
-from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT
+from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, format_figure
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
+from surrokit.output.console import printable
 from surrokit.output.files import check_folder, replacing
 from surrokit.plots.figure import Sample, drawing
 from surrokit.plots.surrogate import LARGE, Comparison
-from surrokit.report.words import costs, headline, rows_of
-from surrokit.shown.html import Fact, Row, render
-from surrokit.shown.target import describe_value
+from surrokit.report.words import costs
 
 SECTIONS = {
     "verdict": "Verdict",
     "posterior": "Posterior",
-    "trust": "Is it to be trusted?",
+    "surrogate": "Surrogate",
     "cost": "What it cost",
     "recipe": "What it was made of",
 }
 """Names of the sections in order, with their titles."""
+
+Fact: TypeAlias = tuple[str, str | None]
+"""A word, and what stands beside it; None for nothing, so that the word is left out."""
 
 _COLUMNS = {
     "mean": "mean",
@@ -71,54 +73,71 @@ def check_report(path: str | os.PathLike[str]) -> None:
         pass
 
 
-def page_of(
-    run: Any, *, interval: float = 0.9, refresh: int | None = None, note: str | None = None
-) -> str:
-    """Return a page about a run, with any number of draws, as text.
-
-    A browser asks for it again after ``refresh`` seconds, if any.
-    """
+def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
+    """Return a page about a run, with any number of draws, as text."""
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
-    adaptation, diverged = run.adaptation, int(run.divergences.sum())
-    repairs = adaptation.rescues
-    return _document(
-        refresh,
-        waiting=None,
+    style = files("surrokit").joinpath("templates", "page.css").read_text("utf-8")
+    adaptation, diverged, warned = (
+        run.adaptation,
+        int(run.divergences.sum()),
+        len(run.verdict.warnings),
+    )
+    headline = "Nothing speaks against these draws."
+    if summary is None:
+        headline = "There are no draws."
+    elif warned:
+        headline = f"{warned} warning{'s'[: warned - 1]}: read before you use the draws."
+    return render(
+        "page.html",
+        sections=SECTIONS,
+        style=Markup(style),
         note=note,
         run=run,
-        headline=headline(run),
+        headline=headline,
         facts=_facts(run, summary),
-        **({"rows": []} if summary is None else _posterior(run, summary, interval)),
+        interval=f"{100.0 * interval:.6g}%",
+        columns=["parameter", *_COLUMNS.values()],
+        rows=[] if summary is None else _rows(summary),
+        note_on_draws=summary and Sample.of(run).note,
+        of_surrogate=_of_surrogate(run),
         pictures=_pictures(run, summary, interval),
         cost_facts=[
             *costs(run).items(),
             ("diverged paths", str(diverged) if np.size(run.divergences) else None),
             ("positions that failed", f"{run.failures:,}"),
             ("evaluations learnt from", f"{adaptation.training_rows:,}"),
-            ("repairs", str(len(repairs))),
+            ("repairs", str(len(adaptation.rescues))),
             ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
         ],
-        repairs=repairs,
+        repairs=adaptation.rescues,
         parts_of_run=[*run.parts.items(), ("picked", run.choice)],
-        asked=[(name, describe_value(value)) for name, value in (run.asked or {}).items()],
+        asked=[
+            (name, shorten(str(value), 100, placeholder=" …"))
+            for name, value in (run.asked or {}).items()
+        ],
         versions=_versions(),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
-def waiting_page(what: str, refresh: int) -> str:
-    """Return a page about a run of which there is nothing to show yet, and why."""
-    return _document(refresh, waiting=what)
+def render(template: str, **values: Any) -> str:
+    """Return a template, filled with values; all text is escaped unless it is markup already."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: imports stay fast
 
+    def shown(value: Any) -> Any:
+        if value is None:
+            return ""
+        return type(value)(printable(value)) if isinstance(value, str) else value
 
-def _document(refresh: int | None, **values: Any) -> str:
-    """Return a document whose own script is the only one that a browser runs."""
-    folder = files("surrokit").joinpath("templates")
-    style, script = (folder.joinpath(f"page.{e}").read_text("utf-8") for e in ("css", "js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    own = {"style": Markup(style), "script": Markup(script), "digest": digest}
-    page = {"title": "Report of a run", "sections": SECTIONS, "refresh": refresh}
-    return render("page.html", **page, **own, **values).lstrip()
+    environment = Environment(
+        loader=PackageLoader("surrokit"),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(values).lstrip()
 
 
 def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, str, float]]:
@@ -128,13 +147,9 @@ def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, s
         spent = ", ".join(f"{n} {kind}" for kind, n in run.calls.items() if n)
         found["cost"] = f"Exact calls over time, by kind: {spent} at the end.", plot.cost()
     if summary is not None:
-        names = [summary.labels[i] for i in _with_pictures(summary)[0]]
+        names = summary.labels[:24]
         told = f"Densities of {', '.join(names)}, whose intervals are in the table."
-        found["marginals"] = told, plot.marginals(names, interval=interval)
-        told = "How the ranks of each chain's draws are spread; R-hat is in the table."
-        found["ranks"] = told, plot.ranks()
-        if len(run.labels) > 1:
-            found["pairs"] = "Draws of numbers that tell most of one another.", plot.pairs()
+        found["marginals"] = told, plot.marginals(interval=interval)
     if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
         errors = Comparison.of(run)
         told = (
@@ -183,41 +198,20 @@ def _worst(summary: Any, column: str, choose: Any, form: str) -> str | None:
     return f"{values[at]:{form}}, of {summary.labels[at]}"
 
 
-def _posterior(run: Any, summary: Any, interval: float) -> dict[str, Any]:
-    return {
-        "interval": f"{100.0 * interval:.6g}%",
-        "note_on_draws": Sample.of(run).note,
-        "columns": ["parameter", *_COLUMNS.values()],
-        "rows": _rows(summary),
-        "left_out": _with_pictures(summary)[1],
-        "of_surrogate": _of_surrogate(run),
-    }
-
-
-def _with_pictures(summary: Any) -> tuple[list[int], str | None]:
-    """Return which numbers have pictures, and what a reader is told of the others."""
-    n, first, worst = len(summary.labels), 6, 6
-    if n <= 24:
-        return list(range(n)), None
-    rhat = np.nan_to_num(summary["rhat"], nan=np.inf)
-    others = [int(i) for i in np.lexsort([summary["ess"], -rhat]) if i >= first][:worst]
-    told = (
-        f"Of {n} numbers, the first {first} and the {worst} others with the largest R-hat have "
-        "pictures; the table has all."
-    )
-    return [*range(first), *others], told
-
-
-def _rows(summary: Any) -> list[Row]:
+def _rows(summary: Any) -> list[tuple[str, list[str]]]:
+    """Return the numbers of a table as text; those that are doubtful are marked."""
     doubtful = {
         "ess": ~(summary["ess"] >= FEWEST_EFFECTIVE),
         "rhat": ~(summary["rhat"] <= LARGEST_RHAT),
     }
-    rows = [(title, list(cells)) for title, cells in rows_of(summary, _COLUMNS)]
-    for at, name in enumerate(_COLUMNS):
-        for i in np.flatnonzero(doubtful.get(name, ())):
-            rows[i][1][at] = Markup('<span class="doubtful">{} !</span>').format(rows[i][1][at])
-    return [*rows]
+    rows = []
+    for i, (title, (_, row)) in enumerate(zip(summary.labels, summary.rows(), strict=True)):
+        cells = {name: format_figure(name, row[name]) for name in _COLUMNS}
+        for name, marked in doubtful.items():
+            if marked[i]:
+                cells[name] = Markup('<span class="doubtful">{} !</span>').format(cells[name])
+        rows.append((title, [*cells.values()]))
+    return rows
 
 
 def _of_surrogate(run: Any) -> str | None:

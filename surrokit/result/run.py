@@ -300,11 +300,6 @@ class Run:
         return self.parameters.labels
 
     @property
-    def titles(self) -> list[str]:
-        """A name for each number with its unit, where it has one."""
-        return self.parameters.titles
-
-    @property
     def fit_quality(self) -> FitQuality | None:
         """Held-out error that the surrogate reports, or None."""
         return None if self.surrogate is None else fit_quality_of(self.surrogate)
@@ -384,7 +379,7 @@ class Run:
         better = self.weights if self.answer else self.sharpened
         every = list(range(len(self.labels)))
         rows = every if parameters is None else self.parameters.find(parameters)
-        labels, titles = ([each[row] for row in rows] for each in (self.labels, self.titles))
+        labels = [self.labels[row] for row in rows]
         if better is None:
             draws = self.draws if parameters is None else self.draws[:, :, rows]
             summary = Summary.of(draws, labels, self.total_calls)
@@ -395,7 +390,7 @@ class Run:
             summary = summary.with_interval(self.highest_density(interval)[rows])
         remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
         below = "\n".join(filter(None, remarks))
-        return attrs.evolve(summary, titles=titles, remarks=below, wide=wide)
+        return attrs.evolve(summary, remarks=below, wide=wide)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
@@ -595,8 +590,8 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a file, in the form that its ending asks for.
 
-        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` and ``.parquet`` a table like
-        that of :meth:`to_pandas`, with units in the titles.
+        ``.nc`` (netCDF) holds what :meth:`to_arviz` returns, ``.csv`` a table like
+        that of :meth:`to_pandas`.
 
         Raises
         ------
@@ -608,8 +603,3 @@ class Run:
         from surrokit.output.saving import save
 
         save(self, path)
-
-    def _repr_html_(self) -> str:
-        from surrokit.report.words import show_run
-
-        return show_run(self)

@@ -113,8 +113,8 @@ class Summary:
 
     Parameters
     ----------
-    labels, titles
-        One name for each row; and what is printed, its name with its unit.
+    labels
+        One name for each row.
     columns
         Column name to ndarray of shape (dim,): ``mean``, ``sd``, ``q05``, ``q50``, ``q95``,
         ``ess`` (the least of the three that follow), ``ess_bulk`` (for means), ``ess_tail``,
@@ -130,7 +130,6 @@ class Summary:
     columns: dict[str, FloatArray]
     remarks: str = ""
     wide: bool = False
-    titles: list[str] = attrs.Factory(lambda self: self.labels, takes_self=True)
 
     @classmethod
     def of(cls, draws: FloatArray, labels: list[str], calls: float) -> Summary:
@@ -196,7 +195,7 @@ class Summary:
 
     def table(self, titles: Mapping[str, str], corner: str = "") -> str:
         """Return the table as text: columns with what stands above each, and above the names."""
-        names = _align([corner, *self.titles], "<")
+        names = _align([corner, *self.labels], "<")
         cells = {
             name: _align([title, *(format_figure(name, x) for x in self.columns[name])], ">")
             for name, title in titles.items()
@@ -219,11 +218,6 @@ class Summary:
         shown = self.columns if self.wide else [name for name in short if name in self.columns]
         table = self.table({name: name for name in shown})
         return f"{table}\n\n{self.remarks}" if self.remarks else table
-
-    def _repr_html_(self) -> str:
-        from surrokit.report.words import show_summary
-
-        return show_summary(self)
 
     def __repr__(self) -> str:
         return f"<Summary of {len(self.labels)} parameters>\n{self}"

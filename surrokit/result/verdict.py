@@ -171,10 +171,9 @@ def _of_ending(run: Run) -> Iterator[Finding]:
 def _of_failures(run: Run) -> Iterator[Finding]:
     yield from _failing_chains(run)
     cured = sum(kind.cured for kind in run.failure_kinds.values())
-    if (chance := tell_chance(run.recheck, cured, run.failures, doubt=True)) is not None:
-        yield warning("fails_by_chance", chance)
-    if (chance := tell_chance(run.recheck, cured, run.failures, doubt=False)) is not None:
-        yield note("retried", chance)
+    if (chance := tell_chance(run.recheck, cured, run.failures)) is not None:
+        doubt, message = chance
+        yield warning("fails_by_chance", message) if doubt else note("retried", message)
     if (infinite := tell_infinite(run.recheck)) is not None:
         yield warning("infinite_by_chance", infinite)
     if (apart := run.recheck.apart) is not None:

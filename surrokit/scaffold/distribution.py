@@ -16,12 +16,6 @@ SUMMARIES = {
     "surrogate": "A surrogate of my own",
     "sampler": "A sampler of my own",
     "potential": "A target of my own",
-    "explorer": "An explorer of my own",
-    "schedule": "A schedule of my own",
-    "metric": "A metric of my own",
-    "integrator": "An integrator of my own",
-    "correction": "A correction of my own",
-    "policy": "A policy of my own",
 }
 """Kinds of part that there are templates for, and what each is called at first."""
 

@@ -12,7 +12,6 @@ from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.potentials import Potential
 from surrokit.surrogate.quality import KeepingLearner
-from surrokit.surrogate.shown import ShownSurrogate
 from surrokit.types import Capabilities
 
 Fit = Callable[[Evaluations, np.random.Generator], Potential]
@@ -44,7 +43,7 @@ def batch_surrogate(
 
 
 @attrs.frozen(kw_only=True)
-class BatchSurrogate(ShownSurrogate):
+class BatchSurrogate:
     """A surrogate from a function; see :func:`batch_surrogate`."""
 
     fit: Fit

@@ -76,17 +76,6 @@ class Edges:
         matched = exact + offset
         return int(((matched <= self.typical) & (self.values - matched > too_high)).sum())
 
-    def off(self, exact: FloatArray, offset: float) -> float:
-        """Return by how much V and U differ at most where either is nearly typical, in nats.
-
-        That is up to six nats above typical draws, as hardly any mass lies higher. U is ``exact
-        (n,)`` with an offset. Infinite where less than four positions are so low.
-        """
-        matched = exact + offset
-        near = np.minimum(self.values, matched) <= self.typical + 6.0
-        errors = np.abs(self.values - matched)[near]
-        return float(errors.max()) if len(errors) >= 4 else np.inf
-
 
 RAREST = 1e-5
 """Tail probability of the surrogate beyond which draws are no likelier still."""

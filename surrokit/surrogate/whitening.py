@@ -17,6 +17,7 @@ class Whitening:
     mean: FloatArray
     factor: FloatArray
     inverse: FloatArray = attrs.field(repr=False)
+    changes_nothing: bool = False
 
     @inverse.default
     def _inverse_of_factor(self) -> FloatArray:
@@ -29,7 +30,9 @@ class Whitening:
     @classmethod
     def identity(cls, dim: int) -> Whitening:
         """Return the map that changes nothing: raw coordinates, as in the paper."""
-        return cls(mean=np.zeros(dim), factor=np.eye(dim), inverse=np.eye(dim))
+        return cls(
+            mean=np.zeros(dim), factor=np.eye(dim), inverse=np.eye(dim), changes_nothing=True
+        )
 
     @property
     def shift(self) -> Whitening:
@@ -110,6 +113,8 @@ class Whitening:
 
     def apply(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
+        if self.changes_nothing:
+            return positions
         whitened: FloatArray = (positions - self.mean) @ self.inverse.T
         return whitened
 
@@ -119,7 +124,7 @@ class Whitening:
 
     def pull(self, slopes: FloatArray) -> FloatArray:
         """Return derivatives by q, shape (n, dim), from derivatives by z."""
-        return np.asarray(slopes @ self.inverse)
+        return slopes if self.changes_nothing else np.asarray(slopes @ self.inverse)
 
 
 def _noise_in_correlations(standardised: FloatArray, weights: FloatArray) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
@@ -19,10 +18,7 @@ from surrokit.types import BoolArray, FloatArray
 NaAction: TypeAlias = Literal["raise", "drop"]
 """What to do with rows that lack a value."""
 
-_COUNT_DAYS = (
-    "count days, such as (d - d.min()).dt.days with d = pandas.to_datetime(data['date']), and take "
-    "these"
-)
+_COUNT_DAYS = "count days, such as (d - d.min()).dt.days with d = pandas.to_datetime(data['date'])"
 
 
 def library(name: str, purpose: str) -> Any:
@@ -182,23 +178,12 @@ def with_numbers(frame: Any) -> Any:
     return frame.assign(**found) if found else frame
 
 
-def check_no_dates(frame: Any, names: Collection[str]) -> None:
-    """Raise ConfigurationError if one of some columns holds dates or times."""
-    for name in names:
-        column = frame[name]
-        kinds = (date, timedelta, np.datetime64)
-        of_dates = getattr(column.dtype, "kind", "") in "mM" or "period" in str(column.dtype)
-        if of_dates or (column.dtype == object and isinstance(column.iloc[0], kinds)):
-            raise ConfigurationError(f"column {name!r} holds dates or times; {_COUNT_DAYS}")
-
-
 def check_kinds(frame: Any, names: Collection[str]) -> None:
-    """Raise ConfigurationError if covariates hold dates, or too many levels.
+    """Raise ConfigurationError if covariates have too many levels, as dates and identifiers have.
 
     ``names`` are of columns that ``C(...)`` does not declare to be categories. More than 50 levels
     are too many, or nearly a level for each row.
     """
-    check_no_dates(frame, names)
     types = library("pandas", "for regressions from tables").api.types
     for name in names:
         column = frame[name]
@@ -208,8 +193,8 @@ def check_kinds(frame: Any, names: Collection[str]) -> None:
         if n_levels > 50 or (n_levels > 10 and n_levels >= 0.8 * len(column)):
             raise ConfigurationError(
                 f"column {name!r} has {n_levels} levels in {len(column)} rows, such as "
-                f"{column.iloc[0]!r}, and each would be a coefficient; make numbers or "
-                f"days of its text, write C({name}) if that is meant, join levels, or leave it out"
+                f"{column.iloc[0]!r}, and each would be a coefficient; make numbers of its text, "
+                f"{_COUNT_DAYS}, write C({name}) if that is meant, or join levels"
             )
 
 

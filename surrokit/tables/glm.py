@@ -146,7 +146,8 @@ def glm(
         check_separation(family, design, came[counts], made.columns, flat)
     own = predictor_of(target)
     if own is not None:
-        reader = FormulaReader.of(asks, made, offset)
+        column = offset if offset is None or isinstance(offset, str) else ""
+        reader = FormulaReader(asked=asks, made=made, offset=column)
         own = attrs.evolve(own, reader=reader, levels=made.levels)
     return cast(SummedPotential, NamedPotential.of(target, names, own))
 

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions, check_weights
+from surrokit.arguments import check_positions
 from surrokit.capabilities import BY_NAME
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import ModelMap
@@ -34,17 +34,16 @@ from surrokit.coordinates.transforms import (
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Wrapper
 from surrokit.potentials import (
+    CURVATURES,
     HESSIAN_FIELD,
     Energy,
     MatrixField,
     Potential,
     energy_capabilities,
-    with_curvature_derivatives,
     with_curvatures,
     with_forward,
     with_gradient,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -62,9 +61,9 @@ class LiftedEnergy:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the inner energy offers; nothing beyond gradients where constraints tie numbers."""
+        """``curvatures`` if the inner energy has them and constraints tie no numbers."""
         elementwise = isinstance(self.transform, Transform | Scaling)
-        return energy_capabilities(self.inner) if elementwise else frozenset()
+        return energy_capabilities(self.inner) & {CURVATURES if elementwise else ""}
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,)."""
@@ -87,20 +86,8 @@ class LiftedEnergy:
         form = d.pull_form(by_positions)
         return by_outputs, form if isinstance(d, Scaling) else plus_diagonal(form, d.curvature())
 
-    def curvature_gradients(
-        self, outputs: FloatArray, positions: FloatArray, of_outputs: FloatArray, of_z: FloatArray
-    ) -> Pair:
-        """Return gradients in outputs and z; see :class:`surrokit.potentials.CurvedEnergy`."""
-        inner, d = with_curvature_derivatives(self.inner), _derivatives(self.transform, positions)
-        q = self.transform.to_bounded(positions)
-        by_outputs, inside = inner.curvature_gradients(outputs, q, of_outputs, d.push_form(of_z))
-        if isinstance(d, Scaling):
-            return by_outputs, d.pull(inside)
-        across = np.einsum("nkj,nkj,nj->nk", of_z, inner.curvatures(outputs, q)[1], d.first)
-        return by_outputs, d.of_form(inside, across, np.einsum("nkk->nk", of_z))
 
-
-class LiftedPotential(Wrapper, ShownTarget, ABC):
+class LiftedPotential(Wrapper, ABC):
     """A potential of q as one of z, Jacobian included.
 
     This is the chain rule, for all methods of :mod:`surrokit.capabilities`; subclasses choose the
@@ -145,8 +132,6 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
             return lambda rng, n: self.outside(whole.initial(rng, n))
         if field in ("hessian", "metric") and what in _SECOND:
             return partial(self._second, MatrixField(cast(Any, field)), what)
-        if name == "forward_hessian_product":
-            return self._of_outputs
         if field not in ("hessian", "metric") and name in BY_NAME:
             return partial(self._first, name)
         raise AttributeError(f"{type(self).__name__} has no {name!r}")
@@ -164,16 +149,6 @@ class LiftedPotential(Wrapper, ShownTarget, ABC):
             elif kind == "mq":
                 both[i] = of.pull_outputs(z, both[i])
         return tuple(both) if len(both) > 1 else both[0]
-
-    def _of_outputs(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m for each k, in z."""
-        z, whole = check_positions(positions, self.dim), cast(Any, self.inner)
-        w, d, q = check_weights(weights, z), _derivatives(self.inner_map, z), self._inside(z)
-        product = d.pull(whole.forward_hessian_product(q, d.push(w)))
-        if isinstance(d, Scaling):
-            return product
-        along = np.einsum("nmk,nmk->nk", w, whole.forward_and_jacobian(q)[1])
-        return np.asarray(product + d.second * along)
 
     def _second(
         self, field: MatrixField, what: str, positions: FloatArray, *given: FloatArray
@@ -217,10 +192,9 @@ _SECOND = ("", "product", "trace_gradient", "form_gradient")
 class BoundedPotential(LiftedPotential):
     """A potential of bounded or constrained parameters q, as one of unbounded z.
 
-    By the chain rule a Hessian needs the gradient, and its derivative needs both. Second
-    derivatives of outputs are left out without the Jacobian. ``convex``, ``gaussian``, ``rows``,
-    ``hessian-diagonal`` and ``metric-product`` are always left out, and all second derivatives
-    where constraints tie numbers together.
+    By the chain rule a Hessian needs the gradient, and its derivative needs both. ``convex``,
+    ``gaussian``, ``rows``, ``hessian-diagonal`` and ``metric-product`` are left out, and all second
+    derivatives where constraints tie numbers together.
 
     Raises
     ------
@@ -264,8 +238,6 @@ class BoundedPotential(LiftedPotential):
         if not isinstance(self.transform, Transform):
             return offered & first
         lost = {can.CONVEX, can.GAUSSIAN, can.HESSIAN_DIAGONAL, can.METRIC_PRODUCT, *can.OF_ROWS}
-        if can.JACOBIAN not in offered:
-            lost.add(can.FORWARD_HESSIAN)
         return offered - lost
 
 

@@ -10,38 +10,26 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import numbers
-from surrokit.capabilities import FORWARD
 from surrokit.errors import GradientWarning, ShapeError
 from surrokit.interfaces import ChainState
-from surrokit.model.model import Wrapper, model_of
 from surrokit.potentials import Potential, with_gradient
-from surrokit.targets.bounds import LiftedPotential, labels_on_line, parameters_of, transform_of
-from surrokit.targets.functions import Functions
+from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
 from surrokit.types import FloatArray
 
 _STEP = 1e-5  # near the cube root of double precision, best for central differences
-
-
-_HINT = (
-    "the target seems to compute in single precision (float32), which is too coarse for "
-    "differences; compute in double precision (with JAX by jax.config.update("
-    "'jax_enable_x64', True) before anything else) and check again"
-)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class GradientCheck:
     """The result of :func:`check_gradient`: the given gradient, and central differences.
 
-    Both have shape (dim,), in the sampling coordinates. ``single`` says whether they disagree and
-    the target seems to compute in single precision.
+    Both have shape (dim,), in the sampling coordinates. Differences of a target that computes in
+    single precision (float32) are too coarse, so that they disagree with a right gradient.
     """
 
     labels: list[str]
     given: FloatArray
     differences: FloatArray
-    single: bool = False
 
     @property
     def wrong(self) -> list[str]:
@@ -62,22 +50,7 @@ class GradientCheck:
         for label, given, difference in zip(self.labels, self.given, self.differences, strict=True):
             flag = "  <- disagrees" if label in wrong else ""
             rows.append(f"{label:>12} {given:14.6g} {difference:14.6g}{flag}")
-        return "\n".join([*rows, _HINT] if self.single else rows)
-
-
-def _is_single(target: Potential, z: FloatArray) -> bool:
-    """Return whether single precision holds all that a target's model gives at rows z (n, dim)."""
-    target = getattr(target, "target", target)  # of a run
-    while isinstance(target, Wrapper):
-        z = target.inner_map.to_bounded(z) if isinstance(target, LiftedPotential) else z
-        target = target.inner
-    model = model_of(target)
-    joint = isinstance(model.source, Functions) and model.source.function is None
-    what = "value_and_gradient" if joint else "value"
-    values = model.evaluate("forward" if FORWARD in target.capabilities else what, z)[0]
-    known = values[np.isfinite(values) & (values != 0.0)]
-    with np.errstate(over="ignore"):
-        return bool(known.size and (known.astype(np.float32) == known).all())
+        return "\n".join(rows)
 
 
 def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any]) -> GradientCheck:
@@ -101,10 +74,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
         If the target has no gradient.
     """
     parameters = parameters_of(target)
-    if isinstance(position, Mapping):
-        user = parameters.position(position)
-    else:
-        user = numbers("position", position)
+    user = parameters.position(position)  # type: ignore[arg-type]
     if user.shape != (parameters.dim,):
         raise ShapeError(f"position must have shape ({parameters.dim},), got {user.shape}")
     z = transform_of(target).to_unbounded(user[None])
@@ -113,8 +83,7 @@ def check_gradient(target: Potential, position: npt.ArrayLike | Mapping[str, Any
     places = np.concatenate([z + steps, z - steps])
     values = target.value(places)
     differences = (values[: target.dim] - values[target.dim :]) / (2.0 * np.diag(steps))
-    found = GradientCheck(labels=labels_on_line(target), given=gradient, differences=differences)
-    return found if found.ok else attrs.evolve(found, single=_is_single(target, places))
+    return GradientCheck(labels=labels_on_line(target), given=gradient, differences=differences)
 
 
 def check_start(target: Potential, chains: ChainState) -> None:
@@ -139,11 +108,10 @@ def check_start(target: Potential, chains: ChainState) -> None:
     # sign, a factor of two, a missing term or a wrong order of parameters
     rounding = 4.0 * np.finfo(float).eps * max(float(np.abs(values).max()), 1.0) / step
     if np.isfinite(slope) and abs(slope - length) > 0.3 * length + rounding:
-        hint = f". But {_HINT}" if _is_single(target, places) else ""
         warnings.warn(
             f"the gradient does not agree with the value: along it the target's slope is "
             f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, acceptance suffers; "
-            f"see surrokit.check_gradient(target, position){hint}",
+            "see surrokit.check_gradient(target, position)",
             GradientWarning,
             stacklevel=2,
         )

@@ -6,14 +6,11 @@ curvatures in the outputs and in the positions, and J is the Jacobian of the out
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import attrs
 import numpy as np
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import FORWARD, GRADIENT, ROWS
-from surrokit.coordinates.transforms import products
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import without_cliffs
@@ -22,10 +19,8 @@ from surrokit.potentials import (
     Energy,
     ForwardDerivatives,
     Potential,
-    with_curvature_derivatives,
     with_curvatures,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -35,7 +30,7 @@ def gauss_newton(
     """Return G, shape (n, dim, dim), symmetric and without negative eigenvalues.
 
     The ``jacobian`` has shape (n, m, dim). CapabilityError is raised if the energy offers no
-    curvatures; so do the other functions here.
+    curvatures.
     """
     by_outputs, by_positions = with_curvatures(energy).curvatures(outputs, positions)
     matrices = np.asarray(jacobian.transpose(0, 2, 1) @ _weigh(by_outputs, jacobian))
@@ -43,79 +38,36 @@ def gauss_newton(
     return 0.5 * (matrices + matrices.transpose(0, 2, 1)) + by_positions
 
 
+def curve(
+    energy: Energy, outputs: FloatArray, positions: FloatArray, along: FloatArray
+) -> FloatArray:
+    """Return C times ``along (n, m, k)``, for the derivative of G.
+
+    CapabilityError is raised unless the energy's curvatures are constant; so it is by the other
+    functions here.
+    """
+    return _weigh(with_curvatures(energy, constant=True).curvatures(outputs, positions)[0], along)
+
+
 def gauss_newton_trace_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, matrices: FloatArray
 ) -> FloatArray:
     """Return tr(A d_k G), shape (n, dim), for symmetric A in ``matrices (n, dim, dim)``."""
-    curved = with_curvature_derivatives(energy)
-    by_outputs, _ = curved.curvatures(at.outputs, positions)
-    jacobian = at.jacobian()
-    turned = jacobian @ matrices
-    if by_outputs.ndim == 2:
-        weights = np.einsum("nmk,nmk->nm", turned, jacobian)
-    else:
-        weights = turned @ jacobian.transpose(0, 2, 1)
-    in_outputs, in_positions = curved.curvature_gradients(at.outputs, positions, weights, matrices)
-    total = 2.0 * at.hessian_product(_weigh(by_outputs, turned))
-    return total + at.pull_back(in_outputs) + in_positions
+    along = at.jacobian() @ matrices
+    return 2.0 * at.hessian_product(curve(energy, at.outputs, positions, along))
 
 
 def gauss_newton_form_gradient(
     energy: Energy, at: ForwardDerivatives, positions: FloatArray, vectors: FloatArray
 ) -> FloatArray:
     """Return u^T d_k G u, shape (n, dim), for u in ``vectors``: the trace with A = u u^T."""
-    curved = with_curvature_derivatives(energy)
-    by_outputs, _ = curved.curvatures(at.outputs, positions)
-    along = at.push(vectors)
-    weights = np.square(along) if by_outputs.ndim == 2 else along[:, :, None] * along[:, None, :]
-    in_outputs, in_positions = curved.curvature_gradients(
-        at.outputs, positions, weights, vectors[:, :, None] * vectors[:, None, :]
-    )
-    total = 2.0 * at.hessian_form(_curved(by_outputs, along), vectors)
-    return total + at.pull_back(in_outputs) + in_positions
+    along = at.push(vectors)[:, :, None]
+    return 2.0 * at.hessian_form(curve(energy, at.outputs, positions, along)[:, :, 0], vectors)
 
 
 def _weigh(by_outputs: FloatArray, jacobian: FloatArray) -> FloatArray:
     """Return C J, with C by its diagonals or in full."""
     return by_outputs[:, :, None] * jacobian if by_outputs.ndim == 2 else by_outputs @ jacobian
-
-
-def _curved(by_outputs: FloatArray, along: FloatArray) -> FloatArray:
-    """Return C v, shape (n, m)."""
-    return by_outputs * along if by_outputs.ndim == 2 else products(by_outputs, along)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class KnownDerivatives:
-    """Derivatives of a forward map; see :class:`surrokit.potentials.ForwardDerivatives`.
-
-    ``known_jacobian`` has shape (n, m, dim). ``product`` goes from W, of that shape, to sum over m
-    and i of W_mi d_i d_k F_m, shape (n, dim).
-    """
-
-    outputs: FloatArray
-    known_jacobian: FloatArray
-    product: Callable[[FloatArray], FloatArray]
-
-    def push(self, vectors: FloatArray) -> FloatArray:
-        """Return J u, shape (n, m)."""
-        return np.asarray(np.einsum("nmk,nk->nm", self.known_jacobian, vectors))
-
-    def pull_back(self, by_outputs: FloatArray) -> FloatArray:
-        """Return J^T b, shape (n, dim)."""
-        return np.asarray(np.einsum("nm,nmk->nk", by_outputs, self.known_jacobian))
-
-    def jacobian(self) -> FloatArray:
-        """Return J, shape (n, m, dim)."""
-        return self.known_jacobian
-
-    def hessian_product(self, weights: FloatArray) -> FloatArray:
-        """Return the product with W, shape (n, dim)."""
-        return self.product(weights)
-
-    def hessian_form(self, by_outputs: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the product with W = b u^T, shape (n, dim)."""
-        return self.product(by_outputs[:, :, None] * vectors[:, None, :])
 
 
 MOST_DIM = 30
@@ -142,7 +94,7 @@ LONGEST = 10.0
 
 
 @attrs.frozen(eq=False)
-class Differences(PassingWrapper, ShownTarget):
+class Differences(PassingWrapper):
     """A potential whose gradient is made of differences of its values.
 
     A gradient by central differences takes 2 dim + 1 values, one to one side dim + 1. Draws

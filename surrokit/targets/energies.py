@@ -26,7 +26,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import is_number
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import CURVATURE_DERIVATIVES, CURVATURES
+from surrokit.potentials import CONSTANT_CURVATURES, CURVATURES
 from surrokit.predictive.families import read_name, suggest
 from surrokit.targets.gaussian import Prior, Priors, as_parts, frozen_numbers
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray, Pair
@@ -57,6 +57,11 @@ class ErrorFamily:
         """Whether errors have a scale; derivatives in it are zero otherwise."""
         return self.name != "poisson"
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the information of outputs is the same for all outputs."""
+        return self.name in ("gaussian", "student")
+
     def check_data(self, data: FloatArray) -> None:
         """Raise ConfigurationError where data cannot be such."""
         if self.name == "lognormal":
@@ -84,7 +89,7 @@ class ErrorFamily:
         -log p is ``inf`` and the derivatives are NaN where that is no density; all are NaN where
         outputs are.
         """
-        mu, first, _ = self._location(outputs)
+        mu, first = self._location(outputs)
         if self.name == "poisson":
             from scipy.special import gammaln, xlogy  # late: importing stays fast
 
@@ -104,23 +109,15 @@ class ErrorFamily:
             slope, by_scale = (np.where(outside, np.nan, each) for each in (slope, by_scale))
         return value, slope * first, by_scale
 
-    def information(self, outputs: FloatArray, scale: FloatArray) -> tuple[Pair, Three]:
-        """Return the Fisher information of outputs and of scales, and derivatives of both.
-
-        These are those of the former in outputs and in scales, and of the latter in scales.
-        """
-        mu, first, second = self._location(outputs)
-        nothing = np.zeros_like(outputs)
+    def information(self, outputs: FloatArray, scale: FloatArray) -> Pair:
+        """Return the Fisher information of outputs, and of scales."""
+        mu, first = self._location(outputs)
         if self.name == "poisson":
-            known, bend = np.where(mu > 0.0, 1.0 / mu, np.nan), -1.0 / np.square(mu)
-            by_outputs = first * (bend * np.square(first) + 2.0 * known * second)
-            return (known * np.square(first), nothing), (by_outputs, nothing, nothing)
-        nu = self.degrees
+            known = np.where(mu > 0.0, 1.0 / mu, np.nan)
+            return known * np.square(first), np.zeros_like(outputs)
+        nu, precision = self.degrees, 1.0 / np.square(scale) + np.zeros_like(outputs)
         a, b = (1.0, 2.0) if nu is None else ((nu + 1.0) / (nu + 3.0), 2.0 * nu / (nu + 3.0))
-        square = np.square(first) + nothing
-        both = a * square / np.square(scale), b / np.square(scale) + nothing
-        by_outputs = 2.0 * a * first * second / np.square(scale) + nothing
-        return both, (by_outputs, -2.0 * both[0] / scale, -2.0 * both[1] / scale)
+        return a * np.square(first) * precision, b * precision
 
     def draw(self, rng: np.random.Generator, outputs: FloatArray, scale: FloatArray) -> FloatArray:
         """Return data for these outputs."""
@@ -132,15 +129,15 @@ class ErrorFamily:
         drawn = rng.normal(mu, scale)
         return np.exp(drawn) if self.name == "lognormal" else np.asarray(drawn)
 
-    def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any, Any]:
-        """Return mu and its two derivatives in outputs; NaN where there is none."""
+    def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any]:
+        """Return mu and its derivative in outputs; NaN where there is none."""
         if self.name == "lognormal":
             inside = np.where(outputs <= 0.0, np.nan, outputs)
-            return np.log(inside), 1.0 / inside, -1.0 / np.square(inside)
+            return np.log(inside), 1.0 / inside
         if self.link == "log":
             mean = np.exp(np.maximum(outputs, -700.0))  # whose logarithm is finite
-            return mean, mean, mean
-        return outputs, 1.0, 0.0
+            return mean, mean
+        return outputs, 1.0
 
     def _unit(self, r: FloatArray) -> Pair:
         """Return -log p of errors with scale 1, and its derivative."""
@@ -183,25 +180,23 @@ def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFa
 class Block:
     """Data (m,) that follow one another in the outputs, with errors of one family.
 
-    ``factors (m,)`` are known scales, or factors of those that are parameters: ``columns (m,)`` are
-    the places of these in a position, None where scales are known.
+    ``scale (m,)`` are known scales. None where they are parameters: ``columns (m,)`` are the places
+    of these in a position.
     """
 
     data: FloatArray
     family: ErrorFamily
-    factors: FloatArray
+    scale: FloatArray | None = None
     columns: IntArray | None = None
 
     def scales(self, positions: FloatArray) -> FloatArray:
         """Return each datum's scale, shape (n, m) or (1, m)."""
-        if self.columns is None:
-            return self.factors[None]
-        return np.asarray(positions[:, self.columns] * self.factors)
+        return positions[:, self.columns] if self.scale is None else self.scale[None]
 
-    def gather(self, by_scale: FloatArray, found: FloatArray, power: int = 1) -> None:
+    def gather(self, by_scale: FloatArray, found: FloatArray) -> None:
         """Add what belongs to each scale, shape (n, m), to its place in ``found (n, dim)``."""
         if self.columns is not None:
-            np.add.at(found.T, self.columns, (by_scale * self.factors**power).T)
+            np.add.at(found.T, self.columns, by_scale.T)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -232,9 +227,12 @@ class ObservedEnergy:
 
     @property
     def capabilities(self) -> Capabilities:
-        """``curvatures`` and ``curvature-derivatives``, as far as the prior's metric has them."""
-        kinds = {can.METRIC: CURVATURES, can.METRIC_DERIVATIVE: CURVATURE_DERIVATIVES}
-        return frozenset(kinds[name] for name in self.prior.capabilities)
+        """``curvatures`` if the prior has a metric, and whether they are constant."""
+        if can.METRIC not in self.prior.capabilities:
+            return frozenset()
+        known = all(each.scale is not None and each.family.is_constant for each in self.blocks)
+        constant = known and can.METRIC_DERIVATIVE in self.prior.capabilities
+        return frozenset({CURVATURES, CONSTANT_CURVATURES} if constant else {CURVATURES})
 
     def check(self, n_outputs: int) -> None:
         """Raise ShapeError unless there is one output for each datum."""
@@ -274,30 +272,9 @@ class ObservedEnergy:
         by_outputs, of_scales = np.empty_like(outputs), np.zeros_like(positions)
         for block, where, own, scales in self._each(outputs, positions):
             with np.errstate(all="ignore"):
-                (by_outputs[:, where], found), _ = block.family.information(own, scales)
-                block.gather(found, of_scales, power=2)
+                by_outputs[:, where], found = block.family.information(own, scales)
+                block.gather(found, of_scales)
         return by_outputs, plus_diagonal(self.prior.metric(positions), of_scales)
-
-    def curvature_gradients(
-        self,
-        outputs: FloatArray,
-        positions: FloatArray,
-        by_outputs_weights: FloatArray,
-        by_positions_weights: FloatArray,
-    ) -> Pair:
-        """Return the gradients of sum(X * C) + tr(B R), shapes (n, m) and (n, dim)."""
-        by_outputs = np.empty_like(outputs)
-        by_positions = self.prior.metric_trace_gradient(positions, by_positions_weights)
-        own_weights = np.einsum("nii->ni", by_positions_weights)
-        for block, where, own, scales in self._each(outputs, positions):
-            weights = by_outputs_weights[:, where]
-            with np.errstate(all="ignore"):
-                _, found = block.family.information(own, scales)
-                by_outputs[:, where] = weights * found[0]
-                block.gather(weights * found[1], by_positions)
-                if block.columns is not None:
-                    block.gather(own_weights[:, block.columns] * found[2], by_positions, power=3)
-        return by_outputs, by_positions
 
     def _each(
         self, outputs: FloatArray, positions: FloatArray
@@ -316,8 +293,8 @@ def gaussian_energy(
 ) -> ObservedEnergy:
     """Return the energy of data (m,) with normal errors of known standard deviations."""
     array = frozen_numbers("data", data)
-    factors = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
-    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, factors=factors),), prior=prior)
+    scale = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
+    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, scale=scale),), prior=prior)
 
 
 KIND = "errors"
@@ -343,13 +320,18 @@ def read_errors(plain: Mapping[str, Any], dim: int) -> ObservedEnergy:
     """
     blocks = []
     for each in plain["blocks"]:
-        data, factors = (np.array(each[name], dtype=np.float64) for name in ("data", "factors"))
-        columns = None if each["columns"] is None else np.array(each["columns"], dtype=np.int64)
-        shapes = {data.shape, factors.shape, data.shape if columns is None else columns.shape}
-        if data.ndim != 1 or len(shapes) > 1:
+        data = np.array(each["data"], dtype=np.float64)
+        scale, columns = each["scale"], each["columns"]
+        if (scale is None) == (columns is None):
+            raise ValueError("errors have one scale each, known or a parameter")
+        if scale is None:
+            columns = np.array(columns, dtype=np.int64)
+            if ((columns < 0) | (columns >= dim)).any():
+                raise ValueError("errors are of parameters that there are not")
+        else:
+            scale = np.array(scale, dtype=np.float64)
+        if data.ndim != 1 or np.shape(columns if scale is None else scale) != data.shape:
             raise ValueError("data and their errors do not fit one another")
-        if columns is not None and ((columns < 0) | (columns >= dim)).any():
-            raise ValueError("errors are of parameters that there are not")
         family = read_family(*(each["family"][name] for name in ("name", "degrees", "link")))
-        blocks.append(Block(data=data, family=family, factors=factors, columns=columns))
+        blocks.append(Block(data=data, family=family, scale=scale, columns=columns))
     return ObservedEnergy(blocks=tuple(blocks))

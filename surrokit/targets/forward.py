@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, TypeAlias, cast
 
 import attrs
@@ -16,7 +15,6 @@ from surrokit.arguments import (
     check_matrices,
     check_positions,
     check_vectors,
-    check_weights,
 )
 from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
@@ -25,15 +23,14 @@ from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import (
-    CURVATURE_DERIVATIVES,
+    CONSTANT_CURVATURES,
     CURVATURES,
     Energy,
     Potential,
     energy_capabilities,
 )
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
-from surrokit.targets.differences import KnownDerivatives, gauss_newton_trace_gradient
+from surrokit.targets.differences import curve
 from surrokit.targets.energies import ObservedEnergy
 from surrokit.targets.functions import (
     DeclaredPotential,
@@ -88,11 +85,11 @@ def forward_potential(
         another.
     noise_sd : float, array_like of shape (m,), str or Estimated, optional
         Standard deviation of normal errors. ``"estimate"`` makes it one more parameter,
-        ``noise_sd``; another text is the name of a positive parameter; :func:`estimated` declares
-        one for each group of data. The map does not take parameters of errors.
+        ``noise_sd``; :func:`estimated` declares one for each group of data. The map does not take
+        parameters of errors.
     prior
-        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. A prior
-        that also has a metric is a :class:`CurvedPrior`.
+        -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. See
+        :class:`surrokit.targets.gaussian.Prior`.
     energy
         Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
         positions.
@@ -105,8 +102,8 @@ def forward_potential(
         In unbounded coordinates, with capability ``forward``. With ``vjp`` it also has ``vjp`` and
         ``gradient``. With ``jacobian`` it also has ``jacobian`` and ``gradient``, and ``metric``,
         the Gauss-Newton matrix, if the energy offers curvatures. The energy of ``data`` does,
-        unless its prior has none. With ``hessian`` it also has ``forward-hessian``, and
-        ``metric-derivative`` if the energy offers derivatives of its curvatures.
+        unless its prior has none. With ``hessian`` it also has ``metric-derivative`` if the
+        curvatures are constant: for normal or Student's t errors of known scales.
 
     Raises
     ------
@@ -163,8 +160,6 @@ class Maps:
         """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,)."""
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
-        if what == "forward_hessian":
-            return (self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q),)
         slopes = None
         if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
             given, slopes = self.both(self._taken(q))
@@ -180,7 +175,9 @@ class Maps:
         if slopes is None:
             slopes = cast(Function, self.jacobian)(self._taken(q))
         first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1])
-        return first if what == "forward_and_jacobian" else (*first, *self.at("forward_hessian", q))
+        if what == "forward_and_jacobian":
+            return first
+        return (*first, self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q))
 
     def _gradient(self, q: FloatArray, outputs: FloatArray) -> FloatArray:
         _, by_outputs, by_positions = self.energy.value_and_gradients(
@@ -253,22 +250,20 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         if maps.jacobian is not None:
             offered |= {can.JACOBIAN, can.GRADIENT}
             offered |= {can.METRIC} if CURVATURES in energy else set()
-            offered |= {can.FORWARD_HESSIAN} if maps.hessian is not None else set()
-        if can.FORWARD_HESSIAN in offered and {CURVATURES, CURVATURE_DERIVATIVES} <= energy:
-            offered.add(can.METRIC_DERIVATIVE)
+            second = maps.hessian is not None and {CURVATURES, CONSTANT_CURVATURES} <= energy
+            offered |= {can.METRIC_DERIVATIVE} if second else set()
         return frozenset(offered)
 
     def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G), G the metric and A in ``matrices (n, dim, dim)``, shape (n, dim)."""
         q = check_positions(positions, self.dim)
+        a = check_matrices(matrices, q)
         # twice: the first derivatives, beside the second
         outputs, first, second = self.model.evaluate("forward_to_second_order", q, each=2)
-        known = KnownDerivatives(
-            outputs=outputs,
-            known_jacobian=self._spread(first),
-            product=partial(_contract, self._spread(second, axes=2)),
-        )
-        return gauss_newton_trace_gradient(self.energy, known, q, check_matrices(matrices, q))
+        if not outputs.shape[1]:
+            return np.full(q.shape, np.nan)
+        weights = curve(self.energy, outputs, q, first @ a)
+        return np.asarray(2.0 * np.einsum("nmi,nmik->nk", weights, second))
 
     def metric_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u, G the metric and u in ``vectors (n, dim)``, shape (n, dim)."""
@@ -288,30 +283,14 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
         outputs, gradient = self.model.evaluate("forward_and_gradient", q)
         return outputs, gradient
 
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, for ``weights (n, m, dim)``: (n, dim)."""
-        q = check_positions(positions, self.dim)
-        (hessian,) = self.model.evaluate("forward_hessian", q)
-        return _contract(self._spread(hessian, axes=2), check_weights(weights, q))
-
-    def _spread(self, derivatives: FloatArray, axes: int = 1) -> FloatArray:
+    def _spread(self, jacobian: FloatArray) -> FloatArray:
         """Return derivatives in all numbers of a position, from those in numbers of the map."""
         columns = self.model.columns
         if columns is None:
-            return derivatives
-        found = np.zeros((*derivatives.shape[:-axes], *(self.dim,) * axes))
-        found[(..., columns) if axes == 1 else (..., columns[:, None], columns)] = derivatives
+            return jacobian
+        found = np.zeros((*jacobian.shape[:-1], self.dim))
+        found[..., columns] = jacobian
         return found
-
-
-def _contract(hessian: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum over m and i of weights[n, m, i] hessian[n, m, i, k], shape (n, dim)."""
-    if weights.shape[1] != hessian.shape[1]:
-        raise ShapeError(
-            f"weights must hold one row for each of the {hessian.shape[1]} outputs, got "
-            f"{weights.shape[1]}; pass shape {hessian.shape[:3]}"
-        )
-    return np.asarray(np.einsum("nmi,nmik->nk", weights, hessian))
 
 
 Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
@@ -319,7 +298,7 @@ Starts: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 @attrs.frozen(eq=False)
-class ModelledPotential(PassingWrapper, ShownTarget):
+class ModelledPotential(PassingWrapper):
     """A potential on the line of another library, with what the model there reports.
 
     It does all that the inner potential does, by the same methods, with U on the line, Jacobian

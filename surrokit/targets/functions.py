@@ -19,7 +19,6 @@ from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Results
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Potential
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
 from surrokit.targets.gaussian import Priors
@@ -119,7 +118,7 @@ def gradient_of_energy(
 
 
 @attrs.frozen(eq=False)
-class NamedPotential(PassingWrapper, ShownTarget):
+class NamedPotential(PassingWrapper):
     """A potential of unbounded numbers, each of which is a parameter with a name.
 
     It does all that the inner potential does, by the same methods. ``predictor`` makes predictions

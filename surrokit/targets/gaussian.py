@@ -23,23 +23,13 @@ _FLAT = "a flat prior"  # which has no normalising constant
 class Prior(Protocol):
     """A prior for :func:`forward_potential`: a potential with gradient.
 
-    A prior that names ``metric`` in an attribute ``capabilities`` is a :class:`CurvedPrior`; one
-    that names ``metric-derivative`` as well also has a method ``metric_trace_gradient``.
+    A prior may name ``metric`` in an attribute ``capabilities``, a frozenset. It then has a method
+    ``metric(positions)`` that returns a curvature of -log prior without negative eigenvalues, shape
+    (n, dim, dim). One that names ``metric-derivative`` as well has the same metric everywhere.
     """
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return -log prior, shape (n,), and its gradient, shape (n, dim)."""
-
-
-class CurvedPrior(Prior, Protocol):
-    """A prior with capability ``metric``."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Names of what it can do beyond its gradient."""
-
-    def metric(self, positions: FloatArray) -> FloatArray:
-        """Return a curvature of -log prior without negative eigenvalues, shape (n, dim, dim)."""
 
 
 class _ConstantMetric:
@@ -57,11 +47,6 @@ class _ConstantMetric:
         """Return the precision for every position, shape (n, dim, dim)."""
         n, dim = positions.shape
         return np.tile(np.diag(np.broadcast_to(self._precision, (dim,))), (n, 1, 1))
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), G the metric, for A in ``matrices (n, dim, dim)``: zeros."""
-        del matrices
-        return np.zeros_like(positions)
 
 
 def gaussian_prior(mean: npt.ArrayLike = 0.0, sd: npt.ArrayLike = 1.0) -> GaussianPrior:
@@ -217,8 +202,7 @@ class Priors:
             spec = parameters.specs[name]
             if spec.prior is None:
                 continue
-            ends = spec.bounds if spec.constraint is None else spec.constraint.ends
-            mass = None if ends is None else log_mass(spec.prior, *ends)
+            mass = log_mass(spec.prior, *spec.bounds)
             lacking = (f"the prior of {name!r}",) if mass is None else ()
             constant = 0.0 if mass is None else np.broadcast_to(mass, (spec.size,)).sum()
             parts.append((where, Marginal(spec.prior, float(constant), lacking)))
@@ -252,15 +236,6 @@ class Priors:
         for where, prior in self.parts:
             curved: Any = prior
             found[:, where, where] = curved.metric(positions[:, where])
-        return found
-
-    def metric_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return tr(A d_k G), shape (n, dim), for A in ``matrices (n, dim, dim)``."""
-        found = np.zeros_like(positions)
-        for where, prior in self.parts:
-            curved: Any = prior
-            own = matrices[:, where, where]
-            found[:, where] = curved.metric_trace_gradient(positions[:, where], own)
         return found
 
     def moved(self, by: int) -> tuple[tuple[slice, Prior], ...]:

@@ -29,144 +29,63 @@ from surrokit.types import FloatArray, IntArray, Pair
 
 
 def estimated(
-    groups: npt.ArrayLike | None = None,
-    *,
-    prior: Any = None,
-    times: npt.ArrayLike = 1.0,
-    name: str | None = None,
+    groups: npt.ArrayLike | None = None, *, prior: Any = None, name: str | None = None
 ) -> Estimated:
     """Declare scales of errors that are not known.
 
-    They become positive parameters of the target, with draws like all others.
+    They become a positive parameter of the target, with draws like all others.
 
     Parameters
     ----------
     groups : array_like of shape (m,), optional
-        The group of each datum, each group with a scale of its own: whole numbers from 0 on for one
-        parameter that is a vector, or texts for a parameter each. One scale for all data unless
-        given.
+        The group of each datum, whole numbers from 0 on: the parameter is a vector with a scale for
+        each group. One scale for all data unless given.
     prior
         A frozen univariate distribution of ``scipy.stats``, of each scale. By default half of
         Student's t with 3 degrees of freedom, whose scale is 2.5 standard deviations of the
         group's data.
-    times : float or array_like of shape (m,)
-        Factors by which each datum's scale differs from that of its group: for errors that are
-        known up to a factor.
     name
-        Of the parameter; with groups that are texts, what stands before each. A positive parameter
-        of this name that is declared already serves, and its prior stands beside it.
+        Of the parameter.
 
     Raises
     ------
     ConfigurationError
-        If groups are neither texts nor whole numbers from 0 on, factors are not positive, or
-        the prior or the name is none.
+        If groups are no whole numbers from 0 on, or the prior or the name is none.
     """
     if prior is not None:
         Parameter((), lower=0.0, prior=prior)  # refuses what is no distribution
     if name is not None and (not isinstance(name, str) or not name):
         raise ConfigurationError(f"the name of an estimated scale must be text, got {name!r}")
-    of_data, labels = (None, None) if groups is None else _read_groups(groups)
-    factors = _positive("times of an estimated scale", times)
-    return Estimated(groups=of_data, labels=labels, prior=prior, times=factors, name=name)
-
-
-def _positive(what: str, given: npt.ArrayLike) -> FloatArray:
-    array = numbers(what, given)
-    if not (np.isfinite(array).all() and (array > 0.0).all()):
-        raise ConfigurationError(f"{what} must be positive and finite, got {array}")
-    return array
-
-
-def _read_groups(given: npt.ArrayLike) -> tuple[IntArray, tuple[str, ...] | None]:
-    """Return the group of each datum, and names of the groups that a user gave as texts."""
-    array = np.asarray(given)
-    if array.ndim == 1 and array.size and all(isinstance(each, str) for each in array.tolist()):
-        labels = tuple(dict.fromkeys(array.tolist()))
-        return np.array([labels.index(each) for each in array.tolist()]), labels
+    if groups is None:
+        return Estimated(prior=prior, name=name)
+    array = np.asarray(groups)
     whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size > 0
     if not whole or not np.array_equal(np.unique(array), np.arange(int(array.max()) + 1)):
         raise ConfigurationError(
-            "groups must be one whole number for each datum, from 0 on and none left out, or a "
-            f"text for each, got {given!r}"
+            "groups must be one whole number for each datum, from 0 on and none left out, got "
+            f"{groups!r}"
         )
-    return array.astype(np.int64), None
-
-
-Places: TypeAlias = list[tuple[str, int]]
-"""Parameter and index in it, of each datum's scale."""
+    return Estimated(groups=array.astype(np.int64), prior=prior, name=name)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Estimated:
-    """Scales that are not known; see :func:`estimated`.
-
-    ``groups (m,)`` are numbers, with ``labels`` where they have names. ``declared`` says whether
-    the parameter must be there already.
-    """
+    """Scales that are not known; see :func:`estimated`."""
 
     groups: IntArray | None = None
-    labels: tuple[str, ...] | None = None
     prior: Any = None
-    times: FloatArray = attrs.field(factory=lambda: np.ones(()))
     name: str | None = None
-    declared: bool = False
 
-    def declare(self, name: str, data: FloatArray) -> tuple[dict[str, Parameter], Places]:
-        """Return new parameters by name, and places, for data (m,) in the units of the scale."""
+    def declare(self, data: FloatArray) -> tuple[Parameter, IntArray]:
+        """Return a parameter for data (m,) in the units of the scale, and their places, (m,)."""
+        shape: tuple[int, ...] = () if self.groups is None else (int(self.groups.max()) + 1,)
         groups = np.zeros(len(data), dtype=np.int64) if self.groups is None else self.groups
-        factors = np.broadcast_to(self.times, data.shape)
-        typical = np.ones(int(groups.max()) + 1)  # the sd of each group's data, or else their size
-        for k in range(len(typical)):
-            own = data[groups == k]
-            size = own.std() or np.sqrt(np.square(own).mean()) or 1.0
-            typical[k] = size / np.sqrt(np.square(factors[groups == k]).mean())
-
-        def one(shape: tuple[int, ...], typical: FloatArray) -> Parameter:
-            prior = HalfStudent(2.5 * typical) if self.prior is None else self.prior
-            return Parameter(shape, lower=0.0, prior=prior)
-
-        called = self.name or name
-        if self.labels is not None:
-            names = [f"{called}_{label}" for label in self.labels]
-            found = {name: one((), typical[[i]]) for i, name in enumerate(names)}
-            return found, [(names[i], 0) for i in groups]
-        shape = () if self.groups is None else typical.shape
-        return {called: one(shape, typical)}, [(called, int(i)) for i in groups]
-
-    def find(self, declared: Parameters, n_data: int) -> Places:
-        """Return places in a parameter that is declared already.
-
-        ConfigurationError or ShapeError is raised where it is none, or does not suit.
-        """
-        name = str(self.name)
-        spec = declared.specs.get(name)
-        if spec is None:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but the parameters are "
-                f"{', '.join(declared.specs)}; declare it, or say 'estimate'"
-            )
-        if spec.constraint is not None or not spec.bounds[0] >= 0.0:
-            raise ConfigurationError(
-                f"{name!r} is given for the scale of errors, but it may be negative, or its numbers"
-                f" are tied together; declare it by {name!r}: surrokit.positive(...)"
-            )
-        if self.prior is not None:
-            raise ConfigurationError(
-                f"the scale {name!r} is a declared parameter, and a prior is given for it by "
-                "surrokit.estimated too; give that beside the parameter"
-            )
-        if spec.shape == () and self.groups is None:
-            return [(name, 0)] * n_data
-        order = np.arange(n_data) if self.groups is None else self.groups
-        needed = int(order.max()) + 1
-        if spec.shape != (needed,):
-            whose = "data, or be one number" if self.groups is None else "groups"
-            raise ShapeError(
-                f"the scale {name!r} must have shape ({needed},), one number for each of the "
-                f"{whose}, got {spec.shape}"
-            )
-        return [(name, int(i)) for i in order]
+        prior = self.prior
+        if prior is None:  # by the sd of each group's data, or else their size
+            parts = [data[groups == k] for k in range(int(groups.max()) + 1)]
+            sizes = [own.std() or np.sqrt(np.square(own).mean()) or 1.0 for own in parts]
+            prior = HalfStudent(2.5 * np.array(sizes))
+        return Parameter(shape, lower=0.0, prior=prior), groups
 
 
 @attrs.frozen(eq=False)
@@ -194,7 +113,7 @@ class HalfStudent:
 
 
 Scale: TypeAlias = npt.ArrayLike | str | Estimated
-"""A known scale, ``"estimate"``, a parameter's name, or :func:`estimated`."""
+"""A known scale, ``"estimate"``, or :func:`estimated`."""
 
 
 def observed(
@@ -212,8 +131,8 @@ def observed(
     data : array_like of shape (m,)
         What was observed, one number for each output.
     scale : float or array_like of shape (m,), or str, or Estimated
-        Of the errors. ``"estimate"`` makes it a parameter; another text is the name of a positive
-        parameter that is declared; :func:`estimated` has more to set. None without a scale.
+        Of the errors. ``"estimate"`` makes it a parameter; :func:`estimated` has more to set. None
+        without a scale.
     family
         ``"gaussian"``: the scale is the standard deviation; ``"student"``: it is that of Student's
         t; ``"lognormal"``: data and outputs are positive, and it is the standard deviation of
@@ -263,20 +182,17 @@ def _observed(data: npt.ArrayLike, scale: Any, family: ErrorFamily, name: str) -
             if scale is None
             else f"scale is given, but the family {family.name!r} has none; leave it out"
         )
-    if isinstance(scale, str):
-        scale = estimated() if scale == "estimate" else Estimated(name=scale, declared=True)
+    if isinstance(scale, str) and scale == "estimate":
+        scale = Estimated()
     if isinstance(scale, Estimated):
         if scale.groups is not None and scale.groups.shape != array.shape:
             raise ShapeError(
                 f"groups must be given for each of the {len(array)} data, got {len(scale.groups)}"
             )
-        if scale.times.shape not in ((), array.shape):
-            raise ShapeError(
-                f"times of an estimated scale must be one number or have shape {array.shape}, one "
-                f"for each datum, got {scale.times.shape}"
-            )
         return Observed(data=array, family=family, scale=scale)
-    known = np.ones(()) if scale is None else _positive(name, scale)
+    known = np.ones(()) if scale is None else numbers(name, scale)
+    if not (np.isfinite(known).all() and (known > 0.0).all()):
+        raise ConfigurationError(f"{name} must be positive and finite, got {known}")
     if known.shape not in ((), array.shape):
         raise ShapeError(
             f"{name} must be one number or have the shape of data, {array.shape}, got {known.shape}"
@@ -295,7 +211,7 @@ class ForwardModel:
     """Parameters and energy of a forward target.
 
     The map takes the parameters ``of_map``, whose places in a position are ``columns
-    (of_map.dim,)``, None where it takes all.
+    (of_map.dim,)``, None where it takes all. Scales of errors come after them.
     """
 
     parameters: Parameters
@@ -325,30 +241,30 @@ class ForwardModel:
                 f"data is {given[0]}, noise_sd is {given[1]}"
             )
         added: dict[str, Parameter] = {}
-        places = [_place(name, each, declared, added) for name, each in sets.items()]
-        whole = Parameters.declare({**declared.specs, **added})
-        used = {name for found in places for name, _ in found or ()}
-        of_map = {k: spec for k, spec in declared.specs.items() if k not in used}
-        if not of_map:
-            raise ConfigurationError(
-                f"the parameters {', '.join(declared.specs)} are all scales of errors, so "
-                "that none is left for the forward map; declare its parameters too"
-            )
-        slices, blocks = whole.slices(), []
-        for each, found in zip(sets.values(), places, strict=True):
-            factors, at = each.scale, None
-            if isinstance(factors, Estimated):
-                factors = np.broadcast_to(factors.times, each.data.shape)
-                at = np.array([slices[name].start + i for name, i in found or ()])
-            blocks.append(Block(data=each.data, family=each.family, factors=factors, columns=at))
+        blocks, dim = [], declared.dim
+        for set_name, each in sets.items():
+            scale = each.scale
+            if isinstance(scale, Estimated):
+                usual = {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
+                name = scale.name or usual
+                if name in declared.specs or name in added:
+                    raise ConfigurationError(
+                        f"the scale of errors would be the parameter {name!r}, which is declared "
+                        "already; give another name by surrokit.estimated(name=...)"
+                    )
+                added[name], places = scale.declare(each.family.on_scale(each.data))
+                block = Block(data=each.data, family=each.family, columns=dim + places)
+                dim += added[name].size
+            else:
+                block = Block(data=each.data, family=each.family, scale=scale)
+            blocks.append(block)
         if added:
             of_scales = Priors.of(Parameters(added)).moved(declared.dim)
             priors = Priors((*priors.parts, *of_scales), priors.lacking)
-        columns = [np.arange(whole.dim)[slices[name]] for name in of_map]
         return cls(
-            parameters=whole,
-            of_map=Parameters(of_map),
-            columns=np.concatenate(columns) if used else None,
+            parameters=Parameters.declare({**declared.specs, **added}),
+            of_map=declared,
+            columns=np.arange(declared.dim) if added else None,
             energy=ObservedEnergy(blocks=tuple(blocks), prior=priors),
         )
 
@@ -361,21 +277,10 @@ class ForwardModel:
             return ranges
         added: dict[str, Pair] = {}
         for name, spec in self.parameters.specs.items():
-            if name in self.of_map.specs or spec.prior is None:
-                continue
-            if isinstance(spec.prior, HalfStudent):  # much wider than data scatter
-                ends: Any = 0.1 * spec.prior.scale, 0.4 * spec.prior.scale
-            else:
-                ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
-            if ends is not None:
+            ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
+            if name not in self.of_map.specs and ends is not None:
                 added[name] = ends[0].reshape(spec.shape), ends[1].reshape(spec.shape)
         return {**added, **ranges}
-
-
-def names_of_scales(data: Data | None, noise_sd: Scale | None) -> frozenset[str]:
-    """Return the names that a user gives scales of errors, which may be declared parameters."""
-    given = [each.scale for each in (_read_sets(data, noise_sd) or {}).values()]
-    return frozenset(each.name for each in given if isinstance(each, Estimated) and each.name)
 
 
 def _read_energy(energy: Energy, *others: object) -> Energy:
@@ -430,24 +335,3 @@ def _read_sets(data: Data | None, noise_sd: Scale | None) -> Mapping[str, Observ
                 f"{name!r}: {each!r}"
             )
     return data
-
-
-def _place(
-    set_name: str, each: Observed, declared: Parameters, added: dict[str, Parameter]
-) -> Places | None:
-    """Return the places of a set's scales, and add those that are new; None if they are known."""
-    scale = each.scale
-    if not isinstance(scale, Estimated):
-        return None
-    if scale.declared or scale.name in declared.specs:
-        return scale.find(declared, len(each.data))
-    usual = {"": "scale", _NOISE: _NOISE}.get(set_name, f"scale_{set_name}")
-    found, places = scale.declare(usual, each.family.on_scale(each.data))
-    for name in found.keys() & {**declared.specs, **added}:
-        raise ConfigurationError(
-            f"the scale of errors would be the parameter {name!r}, which is declared already; "
-            f"say {name!r} in place of 'estimate' to use it, or give another name by "
-            "surrokit.estimated(name=...)"
-        )
-    added |= found
-    return places

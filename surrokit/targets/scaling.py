@@ -20,7 +20,9 @@ from surrokit.potentials import (
     RowDraws,
     RowExpansion,
     WrappedExpansion,
+    find_within,
     of_order,
+    with_forward,
     with_rows,
 )
 from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
@@ -55,52 +57,34 @@ def expected(target: Potential) -> Pair:
     return np.where(far, centre, 0.0), np.where(far, spread, 1.0)
 
 
-_PARTS = (0.16, 0.84)  # between these quantiles of a prior: a standard deviation both ways
-
-
 def _declared(target: Potential, parameters: Parameters) -> Pair:
     """Return ends of the range of each number on the line, NaN where nothing is declared."""
-    plausible = _within(target, "plausible")
-    if isinstance(plausible, Plausible):
+    plausible = find_within(target, "plausible", Plausible)
+    if plausible is not None:
         return _on_line(parameters, plausible.lower, plausible.upper)
-    ends = _normal_ends(target, parameters)
-    for name, where in parameters.slices().items():
-        spec = parameters.specs[name]
-        found = None if spec.constraint else quantiles(spec.prior, _PARTS, spec.bounds, spec.size)
+    ends, bounds = np.full((2, parameters.dim), np.nan), parameters.bounds()
+    declared = [
+        (where, None if spec.constraint else spec.prior)
+        for spec, where in zip(parameters.specs.values(), parameters.slices().values(), strict=True)
+    ]
+    if can.FORWARD in target.capabilities:
+        from scipy import stats  # late: importing the package stays fast
+
+        given = find_within(with_forward(target).energy, "prior", Priors)
+        normal = (
+            [each for each in given.parts if isinstance(each[1], GaussianPrior)] if given else []
+        )
+        declared += [(where, stats.norm(prior.mean, prior.sd)) for where, prior in normal]
+    for where, prior in declared:
+        own = bounds[0][where], bounds[1][where]
+        # between these quantiles lies a standard deviation both ways
+        found = quantiles(prior, (0.16, 0.84), own, len(own[0]))
         if found is not None:
             ends[:, where] = found
     low, high = _on_line(parameters, *ends)
     with np.errstate(invalid="ignore"):  # one that is wide about 0 is vague, and says no scale
         vague = (high - low >= 2.0 * _FAR) & (low <= 0.0) & (high >= 0.0)
     return np.where(vague, np.nan, low), np.where(vague, np.nan, high)
-
-
-def _within(target: Any, name: str) -> Any:
-    """Return what a target or an energy, or one that it wraps, has by a name; None for nothing."""
-    while target is not None:
-        if (found := getattr(target, name, None)) is not None:
-            return found
-        target = getattr(target, "inner", None)
-    return None
-
-
-def _normal_ends(target: Any, parameters: Parameters) -> FloatArray:
-    """Return quantiles of the normal prior of an energy, shape (2, dim), NaN where it has none."""
-    ends = np.full((2, parameters.dim), np.nan)
-    parts = _within(target.energy, "prior") if can.FORWARD in target.capabilities else None
-    for where, prior in parts.parts if isinstance(parts, Priors) else ():
-        if not isinstance(prior, GaussianPrior):
-            continue
-        from scipy import stats  # late: importing the package stays fast
-
-        lower, upper = (bounds[where] for bounds in parameters.bounds())
-        mean, sd = (np.broadcast_to(each, lower.shape) for each in (prior.mean, prior.sd))
-        for i in np.flatnonzero(np.isfinite(sd)):
-            limits = float(lower[i]), float(upper[i])
-            own = quantiles(stats.norm(mean[i], sd[i]), _PARTS, limits, 1)
-            if own is not None:
-                ends[:, where][:, i] = own[:, 0]
-    return ends
 
 
 def _on_line(parameters: Parameters, low: FloatArray, high: FloatArray) -> Pair:
@@ -228,9 +212,6 @@ class ScaledExpansion(WrappedExpansion):
         return self.inner.increases(self.scaling.to_bounded(before), self.scaling.to_bounded(after))
 
 
-Moments = Callable[[IntArray | None], FloatArray | None]
-
-
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.
 
@@ -256,7 +237,7 @@ def scaling_of(target: Potential) -> Scaling | None:
     the curvature of its prior in the same unit. Other targets are judged by where
     plausible ranges and priors expect their mass.
     """
-    moments: Moments | None = getattr(target, "column_moments", None)
+    moments = getattr(target, "column_moments", None)
     if moments is not None:
         return _by_columns(moments, target)
     centre, spread = expected(target)
@@ -265,7 +246,9 @@ def scaling_of(target: Potential) -> Scaling | None:
     return Scaling(centre, np.diag(spread))
 
 
-def _by_columns(moments: Moments, target: Any) -> Scaling | None:
+def _by_columns(
+    moments: Callable[[IntArray | None], FloatArray | None], target: Any
+) -> Scaling | None:
     """Return coordinates in which columns are of like size and little correlated."""
     # a table is first judged by so many rows, which costs nothing beside one evaluation
     wanted, rng = max(4096, 10 * target.dim), np.random.default_rng(20190601)

@@ -2,57 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_positions, check_vectors
+from surrokit.arguments import check_positions
 from surrokit.errors import ShapeError
 from surrokit.potentials import (
     USUAL_ORDER,
     GradientPotential,
-    HessianPotential,
-    RowExpansion,
-    Terms,
     WrappedExpansion,
     of_order,
     unnormalized_of,
+    with_hessian,
 )
 from surrokit.types import Capabilities, FloatArray, Pair
 
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
 
 
-class Sum(Terms, GradientPotential, HessianPotential, Protocol):
-    """A summed potential with gradients, and with Hessians if its capabilities have them."""
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-
-    def expand(self, centre: FloatArray, order: int = 2) -> RowExpansion:
-        """Return the expansions of all terms."""
-
-
-class Rest(GradientPotential, HessianPotential, Protocol):
-    """A cheap potential with gradients, and with Hessians if its capabilities have them.
-
-    It is infinite outside of the support.
-    """
-
-
 @attrs.frozen(eq=False)
 class SumAndRest:
     """U(q) = a sum over rows of data + a rest, which need be no quadratic.
 
-    The rest is a prior, the logarithm of a Jacobian, or what all rows have in common, and a number
-    ``level`` in nats. It is infinite outside of the support. Expansions leave it as it is. The sum
-    may have a normal prior of its own. ShapeError is raised if their positions differ in size.
+    The rest is cheap: a prior, the logarithm of a Jacobian, or what all rows have in common, and a
+    number ``level`` in nats. It is infinite outside of the support. Expansions leave it as it is.
+    The sum may have a normal prior of its own. ShapeError is raised if their positions differ in
+    size.
     """
 
-    terms: Sum
-    rest: Rest
+    terms: Any
+    rest: GradientPotential
     level: float = attrs.field(default=0.0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -65,7 +47,7 @@ class SumAndRest:
     @property
     def dim(self) -> int:
         """Numbers in a position."""
-        return self.terms.dim
+        return int(self.terms.dim)
 
     def __getattr__(self, name: str) -> Any:
         """Return what concerns rows, in which the rest has no part."""
@@ -84,8 +66,7 @@ class SumAndRest:
         offered = self.terms.capabilities
         shared = offered & self.rest.capabilities & _SHARED
         more = {can.GRADIENT_ALONE} & offered if can.GRADIENT in shared else set()
-        more |= {can.HESSIAN_PRODUCT} & offered if can.HESSIAN in shared else set()
-        return shared | more | (offered & can.OF_ROWS)
+        return frozenset(shared | more | (offered & can.OF_ROWS))
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
@@ -100,18 +81,14 @@ class SumAndRest:
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U alone, shape (n, dim)."""
-        alone: Any = self.terms
-        return np.asarray(alone.gradient(positions) + self.rest.value_and_gradient(positions)[1])
+        return np.asarray(
+            self.terms.gradient(positions) + self.rest.value_and_gradient(positions)[1]
+        )
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return second derivatives, shape (n, dim, dim)."""
-        return np.asarray(self.terms.hessian(positions) + self.rest.hessian(positions))
-
-    def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Return the Hessian times u, shape (n, dim), with u in ``vectors (n, dim)``."""
-        u = check_vectors(vectors, check_positions(positions, self.dim))
-        more = np.einsum("nij,nj->ni", self.rest.hessian(positions), u)
-        return np.asarray(self.terms.hessian_product(positions, u) + more)
+        found = self.terms.hessian(positions)
+        return np.asarray(found + with_hessian(self.rest).hessian(positions))
 
     def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> ExpansionAndRest:
         """Return the expansions of all terms at ``centre (dim,)``, and the rest."""
@@ -123,7 +100,7 @@ class SumAndRest:
 class ExpansionAndRest(WrappedExpansion):
     """Expansions of all terms at one point, with the rest as it is."""
 
-    rest: Rest
+    rest: GradientPotential
     level: float
 
     def value(self, positions: FloatArray) -> FloatArray:

@@ -8,35 +8,24 @@ With pytest, one test for all checks of some parts::
     def test_contract(check):
         check()
 
-Without pytest, ``check_sampler(MySampler)`` and the like return a list of :class:`CheckResult`.
+Without pytest, ``run_checks(checks_for(MySampler))`` returns a list of :class:`CheckResult`.
 """
 
-from surrokit.testing.checks import Check, CheckedKind, Factory, Level, write_and_read
+from surrokit.testing.checks import Check, CheckedKind, Factory, Level
 from surrokit.testing.running import (
     Case,
     CheckResult,
-    check_correction,
-    check_explorer,
-    check_integrator,
-    check_metric,
     check_plugin,
-    check_policy,
     check_potential,
-    check_sampler,
-    check_schedule,
-    check_surrogate,
     checks_for,
     parametrize_with_checks,
-    plugin_cases,
     run_checks,
 )
-from surrokit.testing.statistics import CHECK_RATE, FAMILY_RATE, FAMILY_SIZE, Verdict
+from surrokit.testing.statistics import CHECK_RATE, Verdict
 from surrokit.testing.wrappers import CountingPotential, Fenced, Limited, Wrapped
 
 __all__ = [
     "CHECK_RATE",
-    "FAMILY_RATE",
-    "FAMILY_SIZE",
     "Case",
     "Check",
     "CheckResult",
@@ -48,19 +37,9 @@ __all__ = [
     "Limited",
     "Verdict",
     "Wrapped",
-    "check_correction",
-    "check_explorer",
-    "check_integrator",
-    "check_metric",
     "check_plugin",
-    "check_policy",
     "check_potential",
-    "check_sampler",
-    "check_schedule",
-    "check_surrogate",
     "checks_for",
     "parametrize_with_checks",
-    "plugin_cases",
     "run_checks",
-    "write_and_read",
 ]

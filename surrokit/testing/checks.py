@@ -1,10 +1,8 @@
-"""Checks, and what they share: evaluations of a potential by name, and plain copies."""
+"""Checks, and what they share: evaluations of a potential by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
-from numbers import Number
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -16,9 +14,9 @@ from surrokit.testing import must
 from surrokit.testing.wrappers import WITH_FACTORS, methods_of
 from surrokit.types import Capabilities, FloatArray
 
-Level: TypeAlias = Literal["quick", "statistical", "long"]
+Level: TypeAlias = Literal["quick", "statistical"]
 """``quick`` is deterministic and takes less than a second, ``statistical`` is seeded and takes
-seconds, ``long`` takes more."""
+seconds."""
 
 Factory: TypeAlias = Callable[[], Any]
 """Makes a part afresh, so that nothing leaks from check to check."""
@@ -107,7 +105,7 @@ def answers(potential: Any, positions: FloatArray) -> dict[str, FloatArray]:
     """Return the results of all evaluations that a potential declares, by name."""
     found = {}
     for name in sorted(evaluations_of(potential)):
-        results = getattr(potential, name)(*arguments(potential, name, positions))
+        results = getattr(potential, name)(*arguments(name, positions))
         several = results if isinstance(results, tuple) else (results,)
         found.update({f"{name}[{i}]": array for i, array in enumerate(several)})
     return found
@@ -119,7 +117,7 @@ def evaluations_of(potential: Any) -> frozenset[str]:
     return frozenset({"value"}.union(*(methods_of(name) for name in declared)))
 
 
-def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
+def arguments(method: str, positions: FloatArray) -> tuple[FloatArray, ...]:
     """Return positions and, if a method takes factors, read-only ones that depend on rows alone."""
     if method not in WITH_FACTORS:
         return (positions,)
@@ -128,38 +126,5 @@ def arguments(potential: Any, method: str, positions: FloatArray) -> tuple[Float
     if method.endswith("trace_gradient"):
         factors = -0.5 * factors[:, :, None] * factors[:, None, :]
         factors[:, np.arange(dim), np.arange(dim)] += 1.0 + np.sin(positions)
-    if method == "forward_hessian_product":
-        m = potential.forward(positions_for(potential)[:1]).shape[1]
-        factors = np.cos(factors[:, None, :] + np.arange(m)[:, None])
     factors.setflags(write=False)
     return positions, factors
-
-
-def write_and_read(record: Any, where: str = "") -> Any:
-    """Return a copy of a record that shares nothing with it, made of plain data alone.
-
-    Plain data are arrays, numbers, strings, None, and records, tuples, lists and mappings of these.
-    ``where`` is the record's name in messages, by default its type.
-
-    Raises
-    ------
-    AssertionError
-        If something in it is not plain data.
-    """
-    value, where = record, where or type(record).__name__
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
-        return value.copy()
-    if attrs.has(type(value)):
-        copied = object.__new__(type(value))
-        for name in (field.name for field in attrs.fields(type(value))):
-            item = write_and_read(getattr(value, name), f"{where}.{name}")
-            object.__setattr__(copied, name, item)
-        return copied
-    if isinstance(value, Mapping):
-        return {key: write_and_read(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)([write_and_read(item, f"{where}[{i}]") for i, item in enumerate(value)])
-    if value is None or isinstance(value, str | bool | Number | Enum):
-        return value
-    kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-    raise AssertionError(f"{where} is of type {kind}; what lives across iterations is plain data")

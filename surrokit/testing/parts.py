@@ -24,7 +24,6 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.hamiltonian import carry_out, metropolis
 from surrokit.potentials import Potential
-from surrokit.testing.targets import Gaussian
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
@@ -115,29 +114,6 @@ def moved_on(
         source=potential,
         log_path_ratio=np.zeros(len(values)),
     )
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class IndependentDraws(PlainSampler):
-    """Draws from a normal V, whatever potential is bound: c = V(q') - V(q).
-
-    A share ``idle`` of chains does not move at all.
-    """
-
-    potential: Gaussian  # V
-    idle: float = 0.0
-
-    def cache(self, positions: FloatArray) -> Cache:
-        """Return V at positions (n, dim)."""
-        return {"value": self.potential.value(positions)}
-
-    def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Draw a new position for every chain that is not idle."""
-        n = len(state.positions)
-        moved = rng.random(n) >= self.idle
-        positions = np.where(moved[:, None], self.potential.sample(rng, n), state.positions)
-        values = self.potential.value(positions)
-        return moved_on(self.potential, state, positions, values, moved)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import attrs
@@ -19,30 +17,11 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, ndtr, ndtri, stdtr, stdtrit
 
 from surrokit import capabilities as can
-from surrokit.arguments import check_matrices, check_positions, check_vectors, check_weights
+from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.coordinates.transforms import products
-from surrokit.shown.target import ShownTarget
 from surrokit.targets.energies import ObservedEnergy, gaussian_energy
 from surrokit.testing import must
 from surrokit.types import Capabilities, FloatArray
-
-
-class ExactCallRefusedError(AssertionError):
-    """An exact target was evaluated where nothing may evaluate it."""
-
-
-class _Seal:
-    depth = 0  # open blocks, in all threads
-
-
-@contextmanager
-def seal() -> Iterator[None]:
-    """Refuse every evaluation of every target of this module while the block runs."""
-    _Seal.depth += 1
-    try:
-        yield
-    finally:
-        _Seal.depth -= 1
 
 
 def of_trace(slopes: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -84,7 +63,7 @@ class Derived(ABC):
         return self.derivative(2, self._open(positions))
 
 
-class Target(Derived, ShownTarget):
+class Target(Derived):
     """A potential whose distribution is known exactly, with derivatives up to the third."""
 
     @abstractmethod
@@ -99,14 +78,6 @@ class Target(Derived, ShownTarget):
     def capabilities(self) -> Capabilities:
         """Gradient, by itself as well, all that concerns the Hessian, and starting positions."""
         return can.HESSIANS | {can.GRADIENT, can.GRADIENT_ALONE, can.INITIAL}
-
-    def _open(self, positions: FloatArray) -> FloatArray:
-        if _Seal.depth:
-            raise ExactCallRefusedError(
-                f"{type(self).__name__} was evaluated at {len(positions)} positions where only "
-                "known evaluations may be used"
-            )
-        return check_positions(positions, 2)
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return the Hessian times u, shape (n, 2), with u in ``vectors (n, 2)``."""
@@ -297,8 +268,8 @@ class Banana(MetricTarget):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Also the forward map with its first and second derivatives, and perhaps ``vjp``."""
-        of_map = {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+        """Also the forward map with its derivatives, and perhaps ``vjp``."""
+        of_map = {can.FORWARD, can.JACOBIAN}
         return super().capabilities | of_map | ({can.VJP} if self.adjoint else set())
 
     @property
@@ -317,11 +288,6 @@ class Banana(MetricTarget):
         jacobian = np.broadcast_to(np.eye(2), (len(outputs), 2, 2)).copy()
         jacobian[:, 1, 0] = -2.0 * outputs[:, 0]
         return outputs, jacobian
-
-    def forward_hessian_product(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum over m and i of W_mi d_i d_k F_m, shape (n, 2), for ``weights (n, 2, 2)``."""
-        w = check_weights(weights, self._open(positions))
-        return np.column_stack([-2.0 * w[:, 1, 0], np.zeros(len(w))])
 
     def forward_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs, shape (n, 2), and the gradient of U, shape (n, 2)."""

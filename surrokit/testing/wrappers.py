@@ -15,7 +15,6 @@ from surrokit.arguments import check_positions
 from surrokit.capabilities import BY_NAME, METHODS
 from surrokit.model import model
 from surrokit.potentials import Potential
-from surrokit.shown.target import ShownTarget
 from surrokit.types import Capabilities, FloatArray
 
 WITH_FACTORS = frozenset(method.name for method in METHODS if method.factor is not None)
@@ -36,7 +35,7 @@ def methods_of(capability: str) -> tuple[str, ...]:
     return (*evaluations, *_OTHERS.get(capability, ()))
 
 
-class Passing(model.Passing, ShownTarget):
+class Passing(model.Passing):
     """Passes everything on to an inner potential, through :meth:`evaluate`."""
 
     def __init__(self, inner: Potential) -> None:

@@ -208,11 +208,6 @@ class Round:
         squares = np.square(self.weights - self.evenings).sum()
         return float(squares / (len(self) - 1)) if len(self) > 1 else np.nan
 
-    @property
-    def effective(self) -> float:
-        """Number of equally weighted draws that the weights are worth."""
-        return effective(self.log_weights)
-
 
 def thin(draws: FloatArray, most: int) -> FloatArray:
     """Return every j-th draw of each chain, with the least j that leaves so many at most.

@@ -282,8 +282,6 @@ def complaint(found: Round) -> str | None:
         return "the target is zero at all draws of the surrogate"
     if (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
-    if found.effective < (least := 0.1 * n):
-        return f"{n} weights are worth {found.effective:.1f} equal ones, {least:.1f} needed"
     if found.variance > 4.0:  # a paid draw is worth less than a quarter of an exact one
         return f"the variance of the weights is {found.variance:.2g}, above 4"
     return None

@@ -12,23 +12,11 @@ from surrokit.cli.parts import part_rows
 from surrokit.registry.catalogue import default_catalogue
 from surrokit.registry.components import KINDS
 from surrokit.registry.discovery import default_plugins
-from surrokit.testing import FAMILY_SIZE, checks_for, parametrize_with_checks
+from surrokit.testing import checks_for, parametrize_with_checks
 from surrokit.testing.plugins import check_imports_light, demand_light
 from surrokit.testing.running import CHECKS, Case
 
 COMPONENTS = [entry for entry in default_catalogue() if entry.plugin.startswith("surrokit[")]
-
-_FULL_TAIL = (
-    "in the paper's scheme every row counts in full, so one row of a path that ran away rules the "
-    "fit; the default weighs such rows down"
-)
-
-KNOWN_FAILURES = {
-    case.name: _FULL_TAIL
-    for case in checks_for(*COMPONENTS)
-    if case.name.startswith("check_failed_rows[") and "-paper" in case.part
-}
-
 
 DECIDING = ("sampler", "integrator", "correction")
 """Kinds on which it depends whether draws are exact: all their examples are checked each time."""
@@ -37,11 +25,15 @@ FIRST = [attrs.evolve(one, examples=one.examples[:1]) for one in COMPONENTS]
 OTHERS = [attrs.evolve(one, examples=one.examples[1:]) for one in COMPONENTS if one.examples[1:]]
 
 
-@parametrize_with_checks(
-    FIRST, levels=("quick", "statistical", "long"), known_failures=KNOWN_FAILURES
-)
+@parametrize_with_checks(FIRST)
 def test_contract(check):
-    check()
+    # in the paper's scheme every row counts in full, so one row of a path that ran away rules the
+    # fit; the default weighs such rows down
+    if check.check.name == "check_failed_rows" and "-paper" in check.part:
+        with pytest.raises(AssertionError, match="weigh down, rows far above"):
+            check()
+    else:
+        check()
 
 
 @parametrize_with_checks([one for one in OTHERS if one.kind in DECIDING])
@@ -55,18 +47,10 @@ def test_contract_of_other_examples_that_decide_nothing(check):
     check()
 
 
-@pytest.mark.long
-@parametrize_with_checks(OTHERS, levels=("statistical", "long"))
-def test_statistics_of_other_examples(check):
-    check()
-
-
-def test_every_kind_and_example_is_checked_and_the_stated_rate_holds():
+def test_every_kind_and_example_is_checked():
     assert {component.kind for component in COMPONENTS} == set(KINDS)
-    checked = {case.part for case in checks_for(*COMPONENTS)}
+    checked = [case for case in checks_for(*COMPONENTS) if case.check.name == "check_builds"]
     assert len(checked) == sum(len(component.examples) for component in COMPONENTS)
-    statistical = list(checks_for(*COMPONENTS, levels=("statistical", "long")))
-    assert 0 < len(statistical) <= FAMILY_SIZE / 2  # the other half is for tests/invariance
 
 
 PLUGINS = [

@@ -86,14 +86,14 @@ def test_each_position_is_evaluated_once_in_one_batch(wrap):
     wrapped = wrap(counting := CountingPotential(BANANA))
     positions = BANANA.sample(np.random.default_rng(21), 5)
     for name in sorted(evaluations_of(wrapped)):
-        given = arguments(wrapped, name, positions)
+        given = arguments(name, positions)
         counting.forget()
         getattr(wrapped, name)(*given)
         cost = max(counting.positions.values()), max(counting.batches.values())
         assert cost == (5, 1), name
 
 
-PRODUCTS = sorted(WITH_FACTORS - {"forward_hessian_product"})
+PRODUCTS = sorted(WITH_FACTORS)
 KINDS = {
     "value": "value",
     "value_and_gradient": "gradient",
@@ -107,7 +107,7 @@ KINDS = {
 def test_recorded_calls_equal_the_positions_evaluated(method, kind):
     inside = CountingPotential(Gaussian())
     outside = RecordingPotential(inside, keep=False)
-    given = arguments(inside, method, np.ones((5, 2)))
+    given = arguments(method, np.ones((5, 2)))
     getattr(outside, method)(*given)
     getattr(outside, method)(*(each[:2] for each in given))
     assert outside.calls[kind] == 7 == inside.positions[method]
@@ -124,7 +124,7 @@ def test_where_nothing_could_be_evaluated_there_is_no_number(method):
 
     failing = Failing(Banana())
     outside = RecordingPotential(failing, keep=False)
-    found = getattr(outside, method)(*arguments(failing, method, np.ones((5, 2))))
+    found = getattr(outside, method)(*arguments(method, np.ones((5, 2))))
     assert found.shape == (5, 2)
     assert np.isnan(found).all()
 
@@ -137,16 +137,14 @@ def test_where_nothing_could_be_evaluated_there_is_no_number(method):
         ("value_and_gradient", "jacobian", "forward_and_jacobian"),
         ("gradient", "jacobian", "forward_and_jacobian"),
         ("forward_and_jacobian", "jacobian", "forward_and_jacobian"),
-        ("forward_hessian_product", "jacobian", "forward_hessian_product"),
     ],
 )
 def test_calls_of_a_forward_potential_are_counted_as_such(method, call, inner):
     inside = CountingPotential(Banana())
     outside = RecordingPotential(inside, keep=True)
-    given = arguments(inside, method, np.ones((5, 2)))
+    given = arguments(method, np.ones((5, 2)))
     inside.forget()
     getattr(outside, method)(*given)
     assert outside.calls[call] == 5 == inside.positions[inner]
-    # products are no evaluations to keep
-    assert len(outside.drain()) == (0 if method == "forward_hessian_product" else 5)
+    assert len(outside.drain()) == 5
     assert sum(outside.calls.values()) == 5

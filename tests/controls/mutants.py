@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, HESSIAN
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Hamiltonian, Status
 from surrokit.kernel.hamiltonian import metropolis
 from surrokit.potentials import move_bounds
@@ -74,6 +76,21 @@ class StayingCountsAsAccepted(_BrokenCorrection):
         before = getattr(info, self.method)
         said = np.where(np.isnan(info.acceptance), True, before).astype(before.dtype)
         return after, attrs.evolve(info, **{self.method: said})
+
+
+class Mistold(_BrokenCorrection):
+    """A correction that is told proposals which say something else in some fields."""
+
+    def decide(self, decider, state, proposal, rng):
+        return decider.decide(state, attrs.evolve(proposal, **self.says(proposal)), rng)
+
+
+class OldCacheKept(_BrokenCorrection):
+    """A chain that moves keeps what the sampler knew where it was."""
+
+    def decide(self, decider, state, proposal, rng):
+        after, info = decider.decide(state, proposal, rng)
+        return attrs.evolve(after, cache=state.cache), info
 
 
 class FirstFactorLeftOut(_BrokenCorrection):
@@ -168,6 +185,14 @@ class _Refitted(Wrapped):
         return tuple(1.2 * each for each in found) if isinstance(found, tuple) else 1.2 * found
 
 
+class OneLengthForAll(Passing):
+    """Every path has as many steps as the longest."""
+
+    def advance(self, hamiltonian, phase, step_size, n_steps):
+        longest = np.full_like(n_steps, n_steps.max())
+        return self.inner.advance(hamiltonian, phase, step_size, longest)
+
+
 class VolumeChanged(Passing):
     """Reversible to the last digit, but not volume-preserving.
 
@@ -207,7 +232,7 @@ class ForeignSlope(Passing):
         return self.inner.advance(self._torn(hamiltonian), *start)
 
     def _torn(self, hamiltonian):
-        return Hamiltonian(potential=hamiltonian.potential, metric=_Torn(hamiltonian.metric))
+        return Hamiltonian(potential=hamiltonian.potential, metric=Torn(hamiltonian.metric))
 
 
 class _Metric(Passing):
@@ -218,7 +243,7 @@ class _Metric(Passing):
         return self.inner.log_determinant_gradient(*given)
 
 
-class _Torn(_Metric):
+class Torn(_Metric):
     """The derivative is that of another place."""
 
     def log_determinant_gradient(self, potential, positions, cache):
@@ -280,21 +305,6 @@ class _Live(Passing):
         return getattr(super().__getattr__("fit")(), name)
 
 
-class CallsExactTarget(_BrokenSurrogate):
-    """Its learners ask the exact target for a gradient wherever it was not known."""
-
-    def broken(self, learner):
-        return _CallingLearner(learner, target=self.target)
-
-
-class _CallingLearner(_BrokenLearner):
-    def observe(self, evaluations):
-        if len(evaluations):
-            _, gradients = self.target.value_and_gradient(evaluations.positions)
-            evaluations = attrs.evolve(evaluations, gradients=gradients)
-        self.inner.observe(evaluations)
-
-
 class OnlyFirstRows(_BrokenSurrogate):
     """Learners take in only the first half of each block, as if rows came in order of worth."""
 
@@ -305,6 +315,29 @@ class OnlyFirstRows(_BrokenSurrogate):
 class _HalfLearner(_BrokenLearner):
     def observe(self, evaluations):
         self.inner.observe(evaluations.take(slice(0, (len(evaluations) + 1) // 2)))
+
+
+class EndsWhenRestored(_BrokenSurrogate):
+    """Learners that are restored learn no more."""
+
+    def broken(self, learner):
+        def restore(state):
+            return Passing(learner.restore(state), observe=lambda evaluations: None)
+
+        return Passing(learner, restore=restore)
+
+
+class FitsToNothing(_BrokenSurrogate):
+    """Learners without rows fit a potential all the same."""
+
+    def broken(self, learner):
+        return _FitsToNothing(learner)
+
+
+class _FitsToNothing(_BrokenLearner):
+    def fit(self):
+        with suppress(SurrogateFitError):
+            return self.inner.fit()
 
 
 class _BrokenSchedule(Passing):
@@ -332,15 +365,6 @@ class NeverVanishes(_BrokenSchedule):
         return Decision(observe=True, deploy=sound.deploy or again, frozen=False)
 
 
-class DeploysAfterFreezing(_BrokenSchedule):
-    """Says that it is frozen, and deploys once more among the kept draws."""
-
-    def decide(self, moment, rng):
-        sound = self.inner.decide(moment, rng)
-        late = moment.stage == "sampling" and moment.iteration % 4000 == 150
-        return attrs.evolve(sound, deploy=sound.deploy or late)
-
-
 class RefitsNowAndThen(_BrokenSchedule):
     """Says that it is frozen, and deploys once more every ten thousand iterations."""
 
@@ -361,6 +385,39 @@ class Shifted(Wrapped):
 
     def evaluate(self, method, function, positions):
         return function(positions + 0.01 if method == self.method else positions)
+
+
+class Answers(Wrapped):
+    """Answers by a change of a function of rows and the rows."""
+
+    def __init__(self, inner, change):
+        super().__init__(inner)
+        self.change = change
+
+    def evaluate(self, method, function, positions):
+        return self.change(function, positions)
+
+
+class SelectsOnce(Wrapped):
+    """A sum in which a row counts once, however often it is given."""
+
+    def select(self, rows):
+        return self.inner.select(np.unique(rows))
+
+
+class LinearTermsLost(Wrapped):
+    """A sum whose expansions lack their linear terms."""
+
+    def expand(self, centre):
+        return _WithoutLinearTerms(self.inner.expand(centre))
+
+
+class ChangesTwiced(Wrapped):
+    """A sum whose rows are said to change by twice as much as they do."""
+
+    def expand(self, centre):
+        inner = self.inner.expand(centre)
+        return Passing(inner, changes=lambda *given: 2.0 * inner.changes(*given))
 
 
 class ClaimsConvex(Wrapped):
@@ -416,6 +473,13 @@ class HidesUnits(_BrokenSampler):
 
     def spoilt(self, proposal):
         return proposal
+
+
+class Misproposed(_BrokenSampler):
+    """A sampler whose proposals say something else in some fields."""
+
+    def spoilt(self, proposal):
+        return attrs.evolve(proposal, **self.says(proposal))
 
 
 class SignTurned(_BrokenSampler):
@@ -496,65 +560,6 @@ class StopsAtFirstMove(SubChain):
 
     def goes_on(self, moved):
         return ~moved
-
-
-class EndsWhenMoved(_BrokenSampler):
-    """Sub-chains of which each ends as soon as it has moved.
-
-    The sound sampler's moves are reversible for exp(-V), such as a short sub-chain.
-    """
-
-    patience = 6  # how often each chain may try
-
-    def propose(self, kernel, state, rng):
-        first = kernel.propose(state, rng)
-        moved, positions, cache = first.moved, first.positions, dict(first.cache)
-        for _ in range(self.patience - 1):
-            new = kernel.propose(state, rng)
-            fresh = new.moved & ~moved
-            positions = np.where(fresh[:, None], new.positions, positions)
-            for name, array in new.cache.items():
-                where = fresh.reshape((-1,) + (1,) * (array.ndim - 1))
-                cache[name] = np.where(where, array, cache[name])
-            moved = moved | fresh
-        return attrs.evolve(
-            first,
-            positions=positions,
-            log_correction=cache["value"] - state.cache["value"],
-            moved=moved,
-            cache=cache,
-        )
-
-
-class ShorterWhereStuck(_BrokenSampler):
-    """Tuning that is not frozen: chains that stood still make shorter sub-chains.
-
-    Sub-chains of either length are sound. When to take which depends on the path's past, and that
-    biases. ``shorter`` is another sampler, with short ones.
-    """
-
-    def bind(self, potential, tuning):
-        kernel, shorter = (one.bind(potential, tuning) for one in (self.inner, self.shorter))
-        return _ShorterWhereStuck(kernel, shorter=shorter)
-
-
-class _ShorterWhereStuck(Passing):
-    last = None
-
-    def propose(self, state, rng):
-        before, self.last = self.last, state.positions.copy()
-        long, short = self.inner.propose(state, rng), self.shorter.propose(state, rng)
-        if before is None or before.shape != state.positions.shape:
-            return long
-        stuck = np.all(before == state.positions, axis=1)
-        positions = np.where(stuck[:, None], short.positions, long.positions)
-        return attrs.evolve(
-            long,
-            positions=positions,
-            log_correction=np.where(stuck, short.log_correction, long.log_correction),
-            moved=np.where(stuck, short.moved, long.moved),
-            cache=self.inner.cache(positions),
-        )
 
 
 class NotPalindromic(SubChain):

@@ -87,14 +87,6 @@ SETTINGS = [
         potential, "parameters", [{"w[0]": None, "w": sk.vector(2)}],
         r"two numbers the name 'w\[0\]'", dim=None,
     ),
-    *each(
-        sk.vector, "size", ["3", 2.5, -1, 0, True, (2,), None],
-        "size of a vector must be a whole number of at",
-    ),
-    *each(
-        sk.vector, "lower", ["0", [0, 0], True],
-        "bounds of a parameter must be numbers or None", size=2,
-    ),
     # functions, and what a forward potential is made of
     *(
         case
@@ -175,7 +167,6 @@ ARRAYS = [
     *each(sk.gaussian_prior, "sd", ["one"], "sd of a prior must be numbers, equally many"),
     *each(start, "initial", ["a", ["a", "b"], [None, 0.5]], "a position must be numbers"),
     *each(start, "initial", [[[1.0, 0.5], [1.0]]], "equally many in each row"),
-    *each(start, "initial", [{"a": 1.0}], "values by name must be given for a, b, got a"),
     *each(start, "initial", [{"a": 1.0, "c": 0.5}], "must be given for a, b, got a, c"),
     *each(start, "initial", [{"a": 1.0, "b": "half"}], "parameter 'b' must be numbers"),
     *each(

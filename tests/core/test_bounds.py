@@ -12,7 +12,7 @@ import surrokit as sk
 from surrokit import BoundedPotential, Parameters
 from surrokit.coordinates.transforms import Scaling
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.targets.bounds import LiftedEnergy, parameters_of, transform_of, with_bounds
+from surrokit.targets.bounds import parameters_of, transform_of, with_bounds
 from surrokit.targets.energies import gaussian_energy
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.targets.gaussian import GaussianPrior
@@ -32,9 +32,8 @@ FACTORS = {
     **dict.fromkeys(["hessian_trace_gradient", "metric_trace_gradient"], "nij,nijk->nk"),
     **dict.fromkeys(["hessian_form_gradient", "metric_form_gradient"], "ni,nj,nijk->nk"),
     "hessian_product": "nij,nj->ni",
-    "forward_hessian_product": "nmi,mik->nk",
 }
-ALL = ["gradient", "gradient-alone", "forward", "jacobian", "forward-hessian", "initial"]
+ALL = ["gradient", "gradient-alone", "forward", "jacobian", "initial"]
 ALL += ["hessian", "hessian-derivative", "hessian-product", "metric", "metric-derivative"]
 
 
@@ -88,8 +87,6 @@ class Everything:
             raise AttributeError(name)
 
         def contracted(q, factors):
-            if name == "forward_hessian_product":
-                return np.einsum(FACTORS[name], factors, BENT)
             if name == "hessian_product":
                 return np.einsum(FACTORS[name], self.hessian(q), factors)
             twice = (factors,) * (FACTORS[name].count(",") or 1)
@@ -123,8 +120,6 @@ def symmetric(rng):
 
 def factors_of(method, rng):
     """Return a matrix, a vector or weights for each position, if a method takes them."""
-    if method == "forward_hessian_product":
-        return (rng.standard_normal((6, 2, 4)),)
     if method.endswith("trace_gradient"):
         return (symmetric(rng),)
     return (rng.standard_normal((6, 4)),) if method in FACTORS else ()
@@ -176,10 +171,7 @@ def test_the_density_integrates_to_that_of_the_bounded_parameter():
 
 @pytest.mark.parametrize("method", FACTORS)
 def test_contractions_need_one_factor_for_each_position(target, z, rng, method):
-    expected = (
-        r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)|"
-        r"weights must have shape \(6, m, 4\)"
-    )
+    expected = r"matrices must have shape \(6, 4, 4\)|vectors must have shape \(6, 4\)"
     with pytest.raises(ShapeError, match=f"({expected}), got .*; pass one for each position"):
         getattr(target, method)(z, factors_of(method, rng)[0][:5])
 
@@ -188,43 +180,14 @@ def test_contractions_need_one_factor_for_each_position(target, z, rng, method):
     ("inner", "expected"),
     [
         ({"gradient", "hessian", "convex"}, {"gradient", "hessian"}),
-        ({"forward", "forward-hessian"}, {"forward"}),
         ({"gradient", "hessian-diagonal", "metric-product"}, {"gradient"}),
-        ({"forward", "jacobian", "forward-hessian"}, None),
         ({"rows", "gaussian", "gradient"}, {"gradient"}),
     ],
 )
 def test_bounds_take_away_what_they_must(inner, expected):
     potential = Everything(capabilities=frozenset(inner))
     bounded = BoundedPotential(potential, PARAMETERS).capabilities
-    assert bounded == (inner if expected is None else expected)
-
-
-def test_derivatives_of_the_energys_curvatures_agree_with_differences(rng, z, differences):
-    class Bent:
-        capabilities = frozenset({"curvatures", "curvature-derivatives"})
-
-        def curvatures(self, outputs, q):
-            return outputs**2 * q[:, :2], np.einsum("ni,nj->nij", q, q)
-
-        def curvature_gradients(self, outputs, q, first, second):
-            by_positions = np.einsum("nij,nj->ni", second + second.transpose(0, 2, 1), q)
-            by_positions[:, :2] += first * outputs**2
-            return 2 * first * outputs * q[:, :2], by_positions
-
-    energy = LiftedEnergy(Bent(), BoundedPotential(INNER, PARAMETERS).transform)
-    outputs, first = rng.standard_normal((2, 6, 2))
-    second = symmetric(rng)
-
-    def weighed(x, zz):
-        c, r = energy.curvatures(x, zz)
-        return (first * c).sum(axis=1) + (second * r).sum(axis=(1, 2))
-
-    by_outputs, by_positions = energy.curvature_gradients(outputs, z, first, second)
-    expected = differences(lambda x: weighed(x, z), outputs)
-    assert_allclose(by_outputs, expected, rtol=1e-5, atol=1e-5)
-    expected = differences(lambda x: weighed(outputs, x), z)
-    assert_allclose(by_positions, expected, rtol=1e-4, atol=1e-4)
+    assert bounded == expected
 
 
 def test_what_cannot_be_bounded_is_refused():

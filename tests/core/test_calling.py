@@ -106,8 +106,9 @@ def test_a_compiled_function_takes_the_vector():
 @pytest.mark.parametrize(
     ("gradient", "message"),
     [
-        (lambda a, b: {"a": a}, "must have one array for each of a, b, got a"),
-        (lambda a, b: {"a": b, "b": a}, r"the gradient of 'a' must have shape \(\), got \(2,\)"),
+        (lambda a, b: {"a": a}, "must be given for a, b, got a"),
+        (lambda a, b: {"a": b, "b": b}, r"must return shape \(3,\), got \(2, 3\)"),
+        (lambda a, b: {"a": b, "b": a}, r"parameter 'b' must have shape \(2,\), got \(\)"),
     ],
 )
 def test_a_gradient_by_name_has_all_names_and_shapes(gradient, message):

@@ -12,7 +12,6 @@ import surrokit as sk
 from surrokit.coordinates.constraints import (
     Circular,
     Correlation,
-    Covariance,
     Ordered,
     Simplex,
     UnitVector,
@@ -22,7 +21,7 @@ from surrokit.coordinates.constraints import (
 from surrokit.errors import ConfigurationError, TargetError
 
 ALL = [Simplex(2), Simplex(4), Ordered(1), Ordered(3), UnitVector(3), Circular(), Circular((2, 2))]
-ALL += [Covariance(1), Covariance(3), Correlation(2), Correlation(4)]
+ALL += [Correlation(2), Correlation(4)]
 SHORT = {"warmup": 50, "draws": 50, "seed": 1, "progress": False}
 LEARNT = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds", **SHORT}
 
@@ -38,8 +37,8 @@ def volume_columns(constraint):
         return np.arange(constraint.size - 1)
     if isinstance(constraint, Ordered):
         return np.arange(constraint.size)
-    if isinstance(constraint, Covariance | Correlation):
-        below = np.tril_indices(constraint.size, -isinstance(constraint, Correlation))
+    if isinstance(constraint, Correlation):
+        below = np.tril_indices(constraint.size, -1)
         return np.ravel_multi_index(below, constraint.shape)
     return None
 
@@ -87,7 +86,7 @@ def test_nothing_breaks_far_out(constraint, far):
     with np.errstate(all="ignore"):
         for array in constraint.volume(z):
             assert np.isfinite(array).all()
-        if not isinstance(constraint, Ordered | Covariance):  # these grow without bound
+        if not isinstance(constraint, Ordered):  # which grows without bound
             assert np.isfinite(constraint.vjp(z, np.ones((1, math.prod(constraint.shape))))).all()
 
 
@@ -97,8 +96,8 @@ BROKEN = [
     (sk.ordered(2), [1.0, 1.0], "numbers in increasing order"),
     (sk.unit_vector(2), [1.0, 1.0], "a vector of length 1"),
     (sk.circular(), 4.0, "angles between -pi and pi"),
-    (sk.covariance(2), [[1.0, 2.0], [2.0, 1.0]], "a symmetric positive definite matrix"),
-    (sk.covariance(2), [[1.0, 0.1], [0.2, 1.0]], "a symmetric positive definite matrix"),
+    (sk.correlation(2), [[1.0, 2.0], [2.0, 1.0]], "a symmetric positive definite matrix"),
+    (sk.correlation(2), [[1.0, 0.1], [0.2, 1.0]], "a symmetric positive definite matrix"),
     (sk.correlation(2), [[1.0, 0.1], [0.1, 1.1]], "with ones on its diagonal"),
 ]
 
@@ -117,7 +116,6 @@ def test_starts_that_break_a_constraint_are_refused(spec, given, meaning):
         (sk.ordered, "an ordered vector"),
         (sk.unit_vector, "a unit vector"),
         (sk.correlation, "a correlation matrix"),
-        (sk.covariance, "a covariance matrix"),
     ],
 )
 def test_sizes_are_whole_numbers(declare, what):
@@ -148,16 +146,6 @@ def nothing(it):
 
 def flat(it):
     return {"it": np.zeros_like(it)}
-
-
-def wishart(it):
-    return -2.0 * np.linalg.slogdet(it)[1] + 0.5 * np.trace(it, axis1=1, axis2=2)
-
-
-def wishart_gradient(it):
-    det = it[:, 0, 0] * it[:, 1, 1] - it[:, 0, 1] * it[:, 1, 0]
-    turned = np.array([[it[:, 1, 1], -it[:, 0, 1]], [-it[:, 1, 0], it[:, 0, 0]]])
-    return {"it": -2.0 * np.moveaxis(turned / det, 2, 0) + 0.5 * np.eye(2)}
 
 
 NORMAL = (lambda it: np.sum(it**2, axis=1) / 2, lambda it: {"it": it})
@@ -194,17 +182,6 @@ DENSITIES = {
         sk.ordered(3),
         NORMAL,
         lambda q: [(q[..., 2], 1.5 / np.sqrt(np.pi)), (q[..., 1], 0.0)],
-    ),
-    # of 7 degrees of freedom and scale I: the mean is 7 I, a diagonal has variance 14
-    "wishart": (
-        sk.covariance(2),
-        (wishart, wishart_gradient),
-        lambda q: [
-            (q[..., 0, 0], 7.0),
-            (q[..., 1, 0], 0.0),
-            ((q[..., 1, 1] - 7.0) ** 2, 14.0),
-            (q[..., 1, 0] ** 2, 7.0),
-        ],
     ),
 }
 QUICK = ("simplex", "circle")

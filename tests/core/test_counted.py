@@ -26,9 +26,8 @@ FACTORS = {
     "metric_form_gradient": Q,
     "hessian_trace_gradient": np.stack([np.eye(DIM)] * 2),
     "metric_trace_gradient": np.stack([np.eye(DIM)] * 2),
-    "forward_hessian_product": np.ones((2, 2, DIM)),
 }
-OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian_product", "forward_and_gradient")
+OF_MAPS = ("forward", "forward_and_jacobian", "forward_and_gradient")
 
 
 @attrs.frozen
@@ -101,7 +100,7 @@ CASES = [(m, w) for m in KINDS for w in WRAPPERS if w == "bare" or m not in LOST
 
 @pytest.mark.parametrize(("method", "wrapper"), CASES)
 def test_what_is_counted_is_what_the_innermost_potential_was_asked(method, wrapper):
-    extra = {"forward", "jacobian", "forward-hessian"} if method in OF_MAPS else set()
+    extra = {"forward", "jacobian"} if method in OF_MAPS else set()
     extra |= {"vjp"} if method == "forward_and_gradient" else set()
     innermost = CountingPotential(Anything(capabilities=OF_U | extra))
     target = RecordingPotential(WRAPPERS[wrapper](innermost), keep=False)

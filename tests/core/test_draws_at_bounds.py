@@ -12,6 +12,7 @@ from scipy import stats
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning, TargetError
+from surrokit.limits import are_penalties
 
 QUIET = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -112,6 +113,14 @@ def test_no_chain_begins_on_a_plateau_and_what_is_learnt_leaves_penalties_out():
     run = sk.sample(box(-1e10), max_calls=400, **parts, **short)
     values = run.surrogate.value(np.array([[1.0, 0.0], [1.5, 1.0], [0.5, -1.0]]))
     np.testing.assert_allclose(values - values[0], [0.0, 0.625, 0.625], atol=0.5)
+
+
+def test_a_penalty_is_high_and_the_same_at_three_positions():
+    positions = np.array([[0.0], [1.0], [2.0], [2.0], [2.0], [3.0], [4.0], [5.0], [6.0]])
+    densities = np.array([1e9, 1e9, 1e7, 1e7, 1e7, 1e9, 1e8, 1e8, np.inf])
+    expected = [True, True, False, False, False, True, False, False, False]
+    np.testing.assert_array_equal(are_penalties(positions, densities), expected)
+    assert not are_penalties(positions, densities * 1e-4).any()
 
 
 @QUIET

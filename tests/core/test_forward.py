@@ -11,13 +11,7 @@ import surrokit as sk
 from surrokit.errors import CapabilityError, ConfigurationError, EvaluationError, ShapeError
 from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
-from surrokit.potentials import with_curvature_derivatives, with_curvatures
-from surrokit.targets.differences import (
-    KnownDerivatives,
-    gauss_newton,
-    gauss_newton_form_gradient,
-    gauss_newton_trace_gradient,
-)
+from surrokit.potentials import with_curvatures
 from surrokit.targets.energies import gaussian_energy
 from surrokit.testing import check_potential
 
@@ -104,9 +98,6 @@ def test_functions_of_rows_give_the_same(q):
     ):
         assert_allclose(found, expected)
     assert_allclose(rows.metric_form_gradient(q, q), second().metric_form_gradient(q, q))
-    for target in (rows, second()):
-        found = target.forward_hessian_product(q, np.ones((5, 3, 2)))
-        assert_allclose(found, np.tile([6.0, 0.0], (5, 1)))
 
 
 # --- energies of one's own, and capabilities ---
@@ -126,7 +117,7 @@ class Correlated:
     """Normal errors that are correlated, and a flat prior."""
 
     precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 1.5]])
-    capabilities = frozenset({"curvatures"})
+    capabilities = frozenset({"curvatures", "constant-curvatures"})
 
     def value(self, outputs, positions):
         return self.value_and_gradients(outputs, positions)[0]
@@ -149,7 +140,7 @@ class Plain:
 
 
 class Ridge(Plain):
-    """A prior with a metric that is not diagonal, of which no derivative is known."""
+    """A prior with a metric that is not diagonal, and may change."""
 
     capabilities = frozenset({"gradient", "metric"})
 
@@ -179,7 +170,7 @@ def test_an_energy_of_ones_own_is_used_at_the_users_positions(q, differences):
 
 
 FIRST = {"forward", "jacobian", "gradient"}
-SECOND = FIRST | {"metric", "forward-hessian", "metric-derivative"}
+SECOND = FIRST | {"metric", "metric-derivative"}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +181,8 @@ SECOND = FIRST | {"metric", "forward-hessian", "metric-derivative"}
         (lambda: linear(prior=Plain()), FIRST),
         (lambda: linear(prior=Ridge()), FIRST | {"metric"}),
         (lambda: own(Laplace()), FIRST),
-        (lambda: own(Laplace(), hessian), FIRST | {"forward-hessian"}),
+        (lambda: own(Laplace(), hessian), FIRST),
+        (lambda: own(Correlated(), hessian), SECOND),
         (lambda: second(prior=sk.gaussian_prior()), SECOND),
         (lambda: second(prior=Ridge()), SECOND - {"metric-derivative"}),
     ],
@@ -200,7 +192,7 @@ def test_capabilities_follow_maps_energies_and_priors(make, expected):
 
 
 def test_who_asks_for_curvatures_that_are_not_there_is_told(q):
-    plain, ridge = (gaussian_energy(**KNOWN, prior=prior) for prior in (Plain(), Ridge()))
+    plain = gaussian_energy(**KNOWN, prior=Plain())
     with pytest.raises(
         CapabilityError,
         match=r"a Gauss-Newton matrix needs .* ObservedEnergy does not offer .* has a metric",
@@ -209,9 +201,9 @@ def test_who_asks_for_curvatures_that_are_not_there_is_told(q):
     with pytest.raises(CapabilityError, match="needs an energy with 'curvatures' among"):
         linear(prior=Plain()).metric(q)
     with pytest.raises(
-        CapabilityError, match="'curvature-derivatives' among its capabilities, but Obs"
+        CapabilityError, match=r"with a derivative needs .* and 'constant-curvatures' among its cap"
     ):
-        with_curvature_derivatives(ridge)
+        second(prior=Ridge()).metric_form_gradient(q, q)
 
 
 # --- metrics ---
@@ -229,33 +221,6 @@ def test_the_metric_is_the_gauss_newton_matrix(q):
     assert_allclose(own(Correlated()).metric(q), expected)
 
 
-class Diagonal:
-    """C = diag(1 + x^2 (1 + q_0^2)) of outputs x, and R = (1 + |q|^2) I."""
-
-    capabilities = frozenset({"curvatures", "curvature-derivatives"})
-
-    def curvatures(self, outputs, positions):
-        c = 1 + outputs**2 * (1 + positions[:, :1] ** 2)
-        return c, (1 + np.square(positions).sum(axis=1))[:, None, None] * np.eye(2)
-
-    def curvature_gradients(self, outputs, positions, first, second):
-        by_positions = 2 * positions * np.trace(second, axis1=1, axis2=2)[:, None]
-        by_positions[:, 0] += 2 * positions[:, 0] * (first * outputs**2).sum(axis=1)
-        return 2 * first * outputs * (1 + positions[:, :1] ** 2), by_positions
-
-
-class Full(Diagonal):
-    """C = I + x x^T, and R as before."""
-
-    def curvatures(self, outputs, positions):
-        outer = outputs[:, :, None] * outputs[:, None, :]
-        return np.eye(3) + outer, super().curvatures(outputs, positions)[1]
-
-    def curvature_gradients(self, outputs, positions, first, second):
-        by_positions = 2 * positions * np.trace(second, axis1=1, axis2=2)[:, None]
-        return 2 * np.einsum("nij,nj->ni", first, outputs), by_positions
-
-
 def bent(q):
     return np.array([q[0] * q[1], q[0] ** 3, np.sin(q[1])])
 
@@ -268,35 +233,12 @@ def bent_hessian(q):
     return np.array([[[0, 1], [1, 0]], [[6 * q[0], 0], [0, 0]], [[0, 0], [0, -np.sin(q[1])]]])
 
 
-@pytest.mark.parametrize("energy", [Diagonal(), Full()], ids=["diagonal", "full"])
-def test_contractions_of_gauss_newton_matrices_agree_with_differences(energy, q, rng, differences):
-    def known(q):
-        first, second = (np.stack([f(x) for x in q]) for f in (bent_jacobian, bent_hessian))
-        return KnownDerivatives(
-            outputs=np.stack([bent(x) for x in q]),
-            known_jacobian=first,
-            product=lambda w: np.einsum("nmi,nmik->nk", w, second),
-        )
-
-    def metric(q):
-        return gauss_newton(energy, known(q).outputs, known(q).jacobian(), q)
-
-    half, u = rng.standard_normal((5, 2, 2)), rng.standard_normal((5, 2))
-    a = half + half.transpose(0, 2, 1)
-    expected = differences(lambda x: (a * metric(x)).sum(axis=(1, 2)), q)
-    found = gauss_newton_trace_gradient(energy, known(q), q, a)
-    assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    found = gauss_newton_form_gradient(energy, known(q), q, u)
-    outer = u[:, :, None] * u[:, None, :]
-    assert_allclose(found, gauss_newton_trace_gradient(energy, known(q), q, outer))
-
-
 BOUNDS = {"a": (0, None), "b": (-1, 2)}
 CONTRACT = {
     "prior": lambda: linear(prior=PRIOR),
     "correlated": lambda: own(Correlated()),
     "plain prior": lambda: linear(prior=Plain()),
-    "second derivatives": lambda: second(prior=sk.gaussian_prior()),
+    "correlated, to second order": lambda: own(Correlated(), hessian),
     "all": lambda: sk.forward_potential(
         bent, bent_jacobian, bent_hessian, **KNOWN, prior=PRIOR, parameters=BOUNDS
     ),
@@ -317,17 +259,29 @@ class Negative(Correlated):
     precision = np.diag([1.0, -1.0, 2.0])
 
 
+class Changing(Correlated):
+    def curvatures(self, outputs, positions):
+        by_outputs, by_positions = super().curvatures(outputs, positions)
+        return by_outputs * (1.0 + positions[:, :1, None] ** 2), by_positions
+
+
 class NegativeDiagonal(Correlated):
     def curvatures(self, outputs, positions):
         return -np.ones_like(outputs), super().curvatures(outputs, positions)[1]
 
 
-@pytest.mark.parametrize("energy", [Negative, NegativeDiagonal])
-def test_negative_curvatures_are_seen_by_the_checks(energy):
+NO_LESS = "curvature of the energy in the outputs must have no eigenvalue below"
+
+
+@pytest.mark.parametrize(
+    ("energy", "message"),
+    [(Negative, NO_LESS), (NegativeDiagonal, NO_LESS), (Changing, "constant curvature of the en")],
+)
+def test_wrong_curvatures_are_seen_by_the_checks(energy, message):
     results = check_potential(lambda: own(energy()))
     (found,) = [r for r in results if r.name.startswith("check_energy_curvatures")]
     assert found.outcome == "failed"
-    assert "curvature of the energy in the outputs must have no eigenvalue below" in found.message
+    assert message in found.message
 
 
 # --- what is refused ---
@@ -401,8 +355,6 @@ def test_outputs_and_weights_must_correspond(q):
     changing = sk.forward_potential(lambda x: forward(x)[: 2 if x[0] > 0 else 3], **KNOWN, dim=2)
     with pytest.raises(EvaluationError, match=r"1 of 2 .* gives 2 outputs, but data holds 3"):
         changing.value(np.array([[1.0, 0.0], [-1.0, 0.0]]))
-    with pytest.raises(ShapeError, match=r"one row for each of the 3 outputs, got 2; pass shape"):
-        second().forward_hessian_product(q, np.ones((5, 2, 2)))
 
 
 # --- rows that fail ---
@@ -424,7 +376,6 @@ def in_a_run(potential):
         ("forward", "forward_and_jacobian", ()),
         ("hessian", "metric_form_gradient", (np.ones((5, 2)),)),
         ("hessian", "metric_trace_gradient", (np.tile(np.eye(2), (5, 1, 1)),)),
-        ("hessian", "forward_hessian_product", (np.ones((5, 3, 2)),)),
     ],
 )
 def test_rows_that_work_survive_one_that_fails(what, method, factors, q):

@@ -94,11 +94,11 @@ def test_starts_are_read_by_name_and_reported_positions_lead_back(chains):
 @pytest.mark.parametrize(
     ("initial", "error", "message"),
     [
-        ({"scale": 1.0}, ShapeError, "by name, for scale, w and for nothing .* got scale"),
-        ({**START, "one": 1.0}, ShapeError, "nothing that follows from them"),
-        ([0.0, 0.0, 0.0], ShapeError, "got a list"),
-        ({}, ShapeError, "got none"),
-        ({**START, "w": [1.0, 2.0, 3.0]}, ShapeError, r"'w' must have shape \(2,\) for all chains"),
+        ({"scale": 1.0}, ShapeError, "by name must be given for scale, w, got scale"),
+        ({**START, "one": 1.0}, ShapeError, "for scale, w, got scale, w, one"),
+        ([0.0, 0.0, 0.0], ShapeError, "by name, for scale, w, got a list"),
+        ({**START, "w": [1.0, 2.0, 3.0]}, ShapeError, r"'w' must have shape \(2,\), got \(3,\)"),
+        ({**START, "scale": [1.0] * 3}, ShapeError, r"for each of 2, got \(3,\)"),
         ({**START, "w": "text"}, ShapeError, "'w' must be numbers"),
         ({**START, "scale": -1.0}, TargetError, "'scale' in chain 0 is outside the support"),
     ],

@@ -10,8 +10,7 @@ import pytest
 import surrokit as sk
 from surrokit.kernel.jumps import Jumps
 
-STEEP = np.diag([2.0, 0.5, 1.0])
-LEVEL = np.array([[1.0, 0.6, 0.0], [0.6, 1.5, 0.0], [0.0, 0.0, 1.0]])
+MATRIX = np.array([[1.0, 0.5, 0.4], [0.5, 1.0, 0.6], [0.4, 0.6, 1.0]])
 
 KINDS = {
     "interval": (sk.interval(0.0, 1.0), [0.2], [0.8]),
@@ -19,7 +18,7 @@ KINDS = {
     "simplex": (sk.simplex(3), [0.7, 0.2, 0.1], [0.1, 0.3, 0.6]),
     "unit vector": (sk.unit_vector(3), [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]),
     "correlation": (sk.correlation(2), [1.0, -0.7, -0.7, 1.0], [1.0, 0.7, 0.7, 1.0]),
-    "covariance": (sk.covariance(3), STEEP.ravel(), LEVEL.ravel()),
+    "three correlations": (sk.correlation(3), MATRIX.ravel(), np.eye(3).ravel()),
 }
 """Each kind, and the middles of its two modes in the user's numbers."""
 

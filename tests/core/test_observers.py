@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import types
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 import surrokit as sk
 from surrokit import sessions
 from surrokit.errors import ConfigurationError, StopRun
-from surrokit.output import progress as shown_progress
 from surrokit.registry.discovery import make_plugins
 from surrokit.run.book import EVENTS, Observers
 
@@ -126,20 +123,3 @@ def test_an_observer_may_stop_a_run(tmp_path, iteration, kept):
     assert kept == 0 or "stopped the run" in run.verdict.named("stopped")[0].message
     gone_on = sk.resume(path, target(), progress=False)
     assert np.array_equal(gone_on.draws, whole.draws)
-
-
-def test_a_run_is_logged_where_somebody_reads(caplog, monkeypatch):
-    monkeypatch.setattr(shown_progress, "EVERY_LOG", 0.0)
-    settings = {**SMALL, "surrogate": "quadratic", "sampler": "hmc"}
-    sk.sample(target(), **settings)
-    assert caplog.records == []
-    with caplog.at_level(logging.INFO, logger="surrokit"):
-        run = sk.sample(target(), **settings)
-    said = [record.getMessage() for record in caplog.records]
-    assert said[0].startswith("run of 2 chains in 2 dimensions: ")
-    assert any(line.startswith("surrogate of ") for line in said)
-    assert any(re.match(r"sampling: \d+ exact calls", line) for line in said)
-    assert f"run ended (draws) after {run.total_calls} exact calls" in said
-    findings = [f"{finding.name}: {finding.message}" for finding in run.verdict]
-    assert findings
-    assert said[-len(findings) :] == findings

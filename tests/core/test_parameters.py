@@ -82,8 +82,8 @@ def test_what_is_no_declaration_is_refused_by_name(spec):
         (lambda: Parameters.declare({}), "at least one parameter, got none"),
         (lambda: Parameters.declare({"a": ("x", 1)}), "bounds of a parameter must be numbers"),
         (lambda: vector(2.5), "size of a vector must be a whole number of at least 1, got 2.5"),
-        (lambda: vector(0), "size of a vector must be a whole number of at least 1, got 0"),
-        (lambda: vector(-1), "size of a vector must be a whole number of at least 1, got -1"),
+        (lambda: vector(True), "size of a vector must be a whole number of at least 1, got True"),
+        (lambda: Parameter(lower=[0, 0]), "bounds of a parameter must be numbers or None"),
         (lambda: Parameter(3), "shape must be a tuple of whole numbers of at least 1, got 3"),
     ],
 )

@@ -237,23 +237,6 @@ def test_what_is_around_the_functions_is_kept(q):
         assert sk.one_by_one(target) is target
     assert sk.one_by_one(Gaussian()).value(np.empty((0, 2))).shape == (0,)
 
-    def adjoint():
-        return sk.forward_potential(
-            lambda q: np.stack([q[:, 0] * q[:, 1], q[:, 1]], axis=1),
-            vjp=lambda q, w: np.stack([w[:, 0] * q[:, 1], w[:, 0] * q[:, 0] + w[:, 1]], axis=1),
-            data=[1.0, 2.0],
-            noise_sd=0.5,
-            dim=2,
-            batched=True,
-        )
-
-    for name in ("forward_and_gradient", "value_and_gradient"):
-        pairs = zip(
-            *(getattr(t, name)(q) for t in (sk.one_by_one(adjoint()), adjoint())), strict=True
-        )
-        for one, other in pairs:
-            assert_allclose(one, other, rtol=1e-13)
-
 
 def test_every_method_of_a_potential_goes_one_by_one(q):
     whole, single = Gaussian(), sk.one_by_one(Gaussian())

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats as st
 
 import surrokit as sk
+from surrokit.coordinates.constraints import Circular
 from surrokit.errors import ConfigurationError
 
 SHORT = {"sampler": "random-walk", "warmup": 300, "draws": 800, "seed": 1, "progress": False}
@@ -88,15 +89,6 @@ def test_a_density_that_bounds_cut_off_is_that_of_what_is_left():
     assert found[0] == pytest.approx(-prior.logpdf([0.3, 4.0]).sum())
 
 
-def test_an_angle_has_a_prior_that_wraps():
-    target = target_of(sk.circular(prior=st.vonmises(4.0, loc=3.0)))
-    draws = sk.sample(target, **SHORT)["x"]
-    assert np.abs(draws).max() <= np.pi
-    assert np.angle(np.exp(1j * draws).mean()) == pytest.approx(3.0, abs=0.06)
-    length = np.abs(np.exp(1j * draws).mean())
-    assert length == pytest.approx(0.8635, abs=0.02)  # I1(4) / I0(4)
-
-
 KDE = st.gaussian_kde([[1.0, 2.0, 4.0], [0.0, 3.0, 1.0]])
 
 
@@ -104,9 +96,7 @@ KDE = st.gaussian_kde([[1.0, 2.0, 4.0], [0.0, 3.0, 1.0]])
     ("declare", "message"),
     [
         (lambda: sk.real(prior=st.vonmises(4.0)), "vonmises repeats.*surrokit.circular"),
-        (lambda: sk.positive(prior=st.vonmises(4.0)), "vonmises repeats.*surrokit.circular"),
-        (lambda: sk.circular(prior=st.vonmises(4.0, scale=2.0)), "does not go once around"),
-        (lambda: sk.circular(prior=st.uniform(0.0, 1.0)), "does not go once around"),
+        (lambda: sk.Parameter((), constraint=Circular(), prior=st.norm()), "given for angles"),
         (lambda: sk.positive(prior=st.uniform(-3.0, 1.0)), "uniform lies outside"),
         (lambda: sk.interval(0.0, 1.0, prior=st.gamma(2.0, loc=1.0)), "gamma lies outside"),
         (lambda: sk.real(2, prior=st.uniform([0, 5], [1, 1])), "another support for each"),

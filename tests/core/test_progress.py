@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from surrokit.limits import Meter
 from surrokit.output import progress as shown_progress
 from surrokit.output.progress import progress_bar
 from surrokit.progress import IterationInfo, RoundInfo, RunInfo
-from surrokit.testing.fixtures import HookCalls
+from surrokit.run.book import EVENTS
 
 RUN = {"chains": 2, "warmup": 20, "draws": 10, "seed": 1}
 WALK = {"sampler": "random-walk", "warmup": 30, "draws": 20, "seed": 1}
@@ -91,7 +92,7 @@ def test_a_terminal_gets_a_bar_on_standard_error_which_changes_no_draw(terminal,
 
 
 def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
-    stream, heard = terminal(), HookCalls()
+    stream, heard = terminal(), Mock(spec=EVENTS)
     run = sk.sample(
         target(),
         sampler="hmc",
@@ -104,7 +105,7 @@ def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
         budget=sk.Budget(target_mcse=0.01),
         observers=[heard],
     )
-    told = [call.arguments["info"] for call in heard.of("surrokit_round_weighed")]
+    told = [call.kwargs["info"] for call in heard.surrokit_round_weighed.call_args_list]
     assert [each.draws for each in told] == list(np.cumsum([*map(len, run.answer.rounds)]))
     assert {(each.aim, each.most_calls) for each in told} == {(0.01, 150)}
     assert told[-1].calls == run.total_calls

@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, EvaluationError, ShapeError
 from surrokit.testing import check_potential
+from surrokit.testing.targets import Banana
 
 MATRIX = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]])
 KNOWN = {"data": np.array([1.0, -1.0, 0.5]), "noise_sd": np.array([0.5, 1.0, 2.0])}
@@ -91,15 +92,8 @@ def test_a_wrong_adjoint_is_seen_by_the_checks(wrong):
 
 
 def test_an_adjoint_that_leaves_the_gradient_out_is_seen_by_the_checks():
-    class Silent:
-        dim, energy = 2, make().energy
+    class Silent(Banana):
         capabilities = frozenset({"forward", "vjp"})
-
-        def __getattr__(self, name):
-            return getattr(make(), name)
-
-        def value(self, q):
-            return make().value(q)
 
     results = check_potential(Silent)
     (found,) = [r for r in results if r.name.startswith("check_capabilities")]

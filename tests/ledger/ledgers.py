@@ -114,7 +114,7 @@ FORGET_ACCOUNT = "DELETE FROM facts WHERE name = 'account'"
 
 
 def events(path):
-    """Return all batches of exact calls of a file's last run, whatever came of them."""
+    """Return all batches of exact calls of a file, whatever came of them."""
     with sk.Ledger(path) as ledger:
         return [*ledger.events()]
 

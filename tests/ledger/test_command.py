@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from ledgers import FORGET_ACCOUNT, SMALL, Counted, change, cut, plain
 
 import surrokit as sk
-from surrokit.cli import show
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, LedgerError
 
@@ -56,11 +55,9 @@ def test_a_run_is_shown_and_extended(ran, tmp_path):
     result = call("resume", path, target, "--draws", 50, "--json", tmp_path / "figures.json")
     assert "exact calls" in result.output
     assert json.loads((tmp_path / "figures.json").read_text())["draws"] == 50
-    call("sample", "gaussian", *OPTIONS, "--path", path)
-    assert "q[2]" not in call("show", path).output
-    call("resume", path, target, "--run", 1, "--draws", 52)
-    assert sk.open_run(path, 1).draws.shape == (2, 52, 2)
-    assert "92 iterations" in call("show", path, "--run", 1).output
+    call("resume", path, target, "--draws", 52)
+    assert sk.open_run(path).draws.shape == (2, 52, 2)
+    assert "92 iterations" in call("show", path).output
     result = call("sample", target, *OPTIONS, "--warm-start", path)
     told = next(line for line in result.output.splitlines() if line.startswith("exact calls "))
     assert told.split()[-1] == "none"
@@ -96,22 +93,10 @@ def test_limits_are_given_and_removed(ran):
     assert "'many' is neither a number nor none" in result.output
 
 
-def test_a_run_is_followed_until_it_ends(ran, tmp_path, monkeypatch):
-    from surrokit.cli.target import resolve_target
-
-    held, waits = cut(ran[0], tmp_path / "b", 30), []
-
-    def wait(seconds):
-        waits.append(seconds)
-        sk.resume(held, resolve_target(ran[1], {}), progress=False)
-
-    monkeypatch.setattr(show, "sleep", wait)
-    monkeypatch.setattr(show, "SECONDS", 0.5)
+def test_a_run_whose_file_has_no_iteration_yet_is_shown(ran, tmp_path):
+    held = cut(ran[0], tmp_path / "b", 30)
     change(held, FORGET_ACCOUNT)
-    result = call("show", held, "--follow")
-    assert waits == [0.5]
-    assert "no iteration" in result.output
-    assert "ended" in result.output
+    assert "no iteration" in call("show", held).output
 
 
 def test_a_run_that_ended_without_draws_says_why(ran, tmp_path):

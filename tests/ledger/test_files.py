@@ -30,7 +30,7 @@ from ledgers import (
 )
 
 import surrokit as sk
-from surrokit.errors import LedgerError, MissingDependencyError, SamplingWarning
+from surrokit.errors import LedgerError, SamplingWarning
 from surrokit.ledger.store import Lock, Store
 
 HMC = {**KINDS["hmc"][1], **SIZES}
@@ -59,17 +59,14 @@ def test_every_evaluation_is_a_row(whole):
     assert (table["seconds"] > 0).all()
 
 
-def test_positions_are_in_the_users_coordinates(tmp_path, monkeypatch):
+def test_positions_are_in_the_users_coordinates(tmp_path):
     settings = {**SMALL, "sampler": "random-walk"}
     run = sk.sample(values(Counted()), path=tmp_path / "a", **settings)
     with sk.Ledger(tmp_path / "a") as ledger:
-        frame = ledger.to_pandas()
-        monkeypatch.setitem(sys.modules, "pandas", None)
-        with pytest.raises(MissingDependencyError, match="pandas"):
-            ledger.to_pandas()
-    assert (frame["rate"] > 0).all()
-    np.testing.assert_allclose(np.log(frame["rate"]), frame["unbounded[0]"], rtol=1e-9, atol=1e-9)
-    assert len(frame) == sum(run.calls.values())
+        table = ledger.to_arrays()
+    rate, unbounded = table["positions"][:, 0], table["unbounded"][:, 0]
+    np.testing.assert_allclose(np.log(rate), unbounded, rtol=1e-9, atol=1e-9)
+    assert len(rate) == sum(run.calls.values())
 
 
 def test_outputs_and_jacobians_are_in_it(whole):
@@ -123,60 +120,21 @@ def test_data_rows_are_counted_and_not_kept(tmp_path):
         assert ledger.facts["account"]["calls"] == run.calls
 
 
-# --- several runs ---
+def test_nothing_is_begun_in_a_file_that_exists(small, tmp_path):
+    (tmp_path / "b").write_text("x" * 5000)
+    for path, message in ((small[1], "is of a run"), (tmp_path / "b", "is no ledger")):
+        path, before = shutil.copy(path, tmp_path / "a"), path.read_bytes()
+        with pytest.raises(LedgerError, match=r"exists\. Go on with a run that it holds"):
+            sk.sample(plain(Counted()), path=path, **SMALL)
+        assert path.read_bytes() == before
+        with pytest.raises(LedgerError, match=message):
+            sk.model(lambda q: q, dim=3, path=path)
 
 
-def test_runs_of_several_targets_live_in_one_file(whole, tmp_path):
-    """Each is found by its target, the last one first, or by its number."""
-    path = shutil.copy(whole("hmc")[1], tmp_path / "a")
-    targets = {
-        1: lambda: plain(Counted()),
-        2: lambda: forward(Counted()),
-        3: lambda: plain(Counted(), scale=2.0),
-        4: lambda: forward(Counted(), data=(0.3, 0.2, 0.5)),
-        5: lambda: forward(Counted()),
-    }
-    runs = {1: whole("hmc")[0]}
-    for number, seed in ((2, 3), (3, 3), (4, 3), (5, 8)):
-        settings = {**SMALL, "seed": seed}
-        runs[number] = sk.sample(targets[number](), path=path, **settings)
-    for number in (5, 4, 3, 1):
-        assert same(sk.resume(path, targets[number](), progress=False), runs[number])
-    assert same(sk.resume(path, targets[2](), run=2, progress=False), runs[2])
-    for number, run in runs.items():
-        assert np.array_equal(sk.open_run(path, number).draws, run.draws)
-        with sk.Ledger(path, number) as ledger:
-            assert ledger.runs == [1, 2, 3, 4, 5]
-            assert len(ledger) == sum(run.calls.values())
-    assert np.array_equal(sk.open_run(path).draws, runs[5].draws)
-    longer = runs[3].extend(2, progress=False)
-    assert np.array_equal(longer.draws[:, :6], runs[3].draws)
-    longer = sk.open_run(path, 2).extend(2, target=targets[2](), progress=False)
-    assert np.array_equal(longer.draws[:, :6], runs[2].draws)
-    with pytest.raises(LedgerError, match="has no run 9; its runs are 1, 2, 3, 4, 5"):
-        sk.open_run(path, 9)
-    with pytest.raises(LedgerError, match="is the ledger of another target"):
-        sk.resume(path, values(Counted()))
-
-
-def test_the_same_run_is_not_begun_twice(small, tmp_path):
-    path = shutil.copy(small[1], tmp_path / "a")
-    with pytest.raises(LedgerError, match=r"holds this run; go on with it by surrokit\.resume"):
-        sk.sample(plain(Counted()), path=path, **SMALL)
-    sk.sample(plain(Counted()), path=path, **SMALL, initial=np.ones(3))
-    with sk.Ledger(path) as ledger:
-        assert ledger.runs == [1, 2]
-
-
-def test_a_run_that_never_began_leaves_others_alone(small, tmp_path):
-    path = shutil.copy(small[1], tmp_path / "a")
-    for place in (path, tmp_path / "new"):
-        with pytest.raises(sk.errors.UnknownComponentError):
-            sk.sample(plain(Counted()), path=place, **{**HMC, "sampler": "nonsense"})
-    assert [each.name for each in tmp_path.iterdir()] == ["a"]
-    with sk.Ledger(path) as ledger:
-        assert ledger.runs == [1]
-    assert np.array_equal(sk.open_run(path).draws, small[0].draws)
+def test_a_run_that_never_began_leaves_nothing(tmp_path):
+    with pytest.raises(sk.errors.UnknownComponentError):
+        sk.sample(plain(Counted()), path=tmp_path / "a", **{**HMC, "sampler": "nonsense"})
+    assert not list(tmp_path.iterdir())
 
 
 # --- runs that are looked at ---
@@ -272,10 +230,9 @@ def test_only_its_owner_can_read_it(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("path", ["missing/a", "."])
-def test_a_place_that_cannot_be_written_is_told(path, tmp_path):
-    with pytest.raises(LedgerError, match=r"cannot write|it is no plain file"):
-        sk.sample(plain(Counted()), path=tmp_path / path, **SMALL)
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(LedgerError, match="cannot write"):
+        sk.sample(plain(Counted()), path=tmp_path / "missing" / "a", **SMALL)
 
 
 def test_a_missing_file_is_told(tmp_path):
@@ -422,7 +379,8 @@ def test_the_ledger_of_another_target_is_refused(other, message, small, tmp_path
 @pytest.mark.parametrize(
     "other", [{"data": (0.5, 0.3, 0.2)}, {"noise_sd": 0.41}, {"prior_sd": 1.1}]
 )
-def test_other_data_noise_or_priors_are_another_target(other, whole, tmp_path):
+def test_a_run_on_other_data_noise_or_priors_is_another_one(other, whole, tmp_path):
+    """Its draws are not taken for theirs, but outputs that the map had are evaluated by it."""
     path = shutil.copy(whole("sub-chain")[1], tmp_path / "a")
-    with pytest.raises(LedgerError, match="its data, noise or priors are others"):
+    with pytest.raises(LedgerError, match="has come to its end, and that cannot be repeated"):
         sk.resume(path, forward(Counted(), **other))

@@ -15,7 +15,6 @@ from ledgers import (
     FORGET_ACCOUNT,
     HERE,
     SIZES,
-    SMALL,
     Counted,
     call,
     change,
@@ -153,7 +152,7 @@ def test_more_tables_and_indices_do_no_harm(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "message"), [(5, "upgrade surrokit"), (3, "was written by an older surrokit")]
+    ("version", "message"), [(6, "upgrade surrokit"), (4, "was written by an older surrokit")]
 )
 def test_a_file_of_another_version_is_refused(small, tmp_path, version, message):
     path = shutil.copy(small[1], tmp_path / "a")
@@ -166,11 +165,8 @@ def test_another_file_is_no_ledger(tmp_path):
     (tmp_path / "a").write_text("x" * 5000)
     sqlite3.connect(tmp_path / "b").execute("CREATE TABLE facts (name TEXT)").connection.close()
     for name in ("a", "b"):
-        before = (tmp_path / name).read_bytes()
-        for use in (sk.open_run, lambda path: sk.sample(plain(Counted()), path=path, **SMALL)):
-            with pytest.raises(LedgerError, match="is no ledger"):
-                use(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == before
+        with pytest.raises(LedgerError, match="is no ledger"):
+            sk.open_run(tmp_path / name)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
@@ -207,6 +203,7 @@ ACCOUNTS = [
     (("state",), 3),
     (("iteration",), "many"),
     (("calls",), {"value": "ten"}),
+    (("calls", "odd"), 3),
     (("n_rows",), "all"),
     (("failures",), [1]),
     (("failure_kinds",), {"x": {"count": "1"}}),
@@ -250,13 +247,6 @@ def test_odd_sizes_of_a_run_are_told_before_it_goes_on(small, tmp_path, at, valu
     path = changed(small, tmp_path / "a", "settings", at, value)
     with pytest.raises(SurrokitError):
         sk.resume(path, plain(Counted()), progress=False)
-
-
-def test_calls_of_a_kind_that_is_not_known_are_left_out(small, tmp_path):
-    path = changed(small, tmp_path / "a", "account", ("calls", "odd"), 3)
-    run = sk.open_run(path)
-    assert "odd" not in run.calls
-    assert run.report(tmp_path / "a.html").exists()
 
 
 def large(setting):

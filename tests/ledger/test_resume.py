@@ -172,7 +172,7 @@ def test_given_starts_evaluations_and_settings_are_kept(tmp_path):
 def test_settings_that_are_plain_data_are_in_the_file(tmp_path):
     settings = {
         "sampler": ("sub-chain", {"kernel": ("hmc", {"metric": ("diagonal", {})}), "length": 3}),
-        "surrogate": ("gp", {"hyperparameters": None, "noise": 0.1, "mean": "linear"}),
+        "surrogate": ("gp", {"hyperparameters": None, "max_signal": 3.0, "mean": "linear"}),
         "schedule": ("greville", {"rate": "logarithmic", "freeze_after": 5}),
         "explorer": ("rounds", {"evaluations": 25}),
         "warmup": 30,
@@ -224,7 +224,7 @@ def test_a_run_that_departs_by_a_last_bit_begins_anew(kind, whole, tmp_path):
     perturb(held, 8)
     before, paid = set(evaluated(held)), Counted()
     more = {"max_calls": 250} if kind == "weights" else {}
-    with pytest.warns(SamplingWarning, match="cannot be repeated to the bit.*as run 2"):
+    with pytest.warns(SamplingWarning, match="cannot be repeated to the bit.*begins anew"):
         again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False, **more)
     # nothing of the former path is lost, and none of it is evaluated again
     new = [each for each in evaluated(held) if each not in before]
@@ -234,8 +234,8 @@ def test_a_run_that_departs_by_a_last_bit_begins_anew(kind, whole, tmp_path):
     limit = {**KINDS[kind][1], **more}.get("max_calls", math.inf)
     assert total(again) <= limit - total(run)
     noted = [each.message for each in again.verdict.findings if "began anew" in each.message]
-    assert f"{total(run)} evaluations of run 1" in noted[0]
-    assert np.array_equal(sk.open_run(held, 2).draws, again.draws)
+    assert f"{total(run)} evaluations of the former run, in a.before" in noted[0]
+    assert np.array_equal(sk.open_run(held).draws, again.draws)
     # once begun, the run repeats itself to the bit
     paid.n = 0
     with warnings.catch_warnings():
@@ -257,7 +257,7 @@ def test_a_run_that_is_over_is_not_made_again(whole, tmp_path):
     assert [query(held, each) for each in tables] == before
     # where more draws are wanted it begins anew beside the run as it was
     sk.resume(held, plain(Counted()), draws=60, check=False, progress=False)
-    assert np.array_equal(sk.open_run(held, 1).draws, run.draws)
+    assert np.array_equal(sk.open_run(tmp_path / "a.before").draws, run.draws)
 
 
 def other_generator(path):

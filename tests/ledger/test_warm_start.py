@@ -24,13 +24,10 @@ def test_the_same_run_pays_for_nothing(target, tmp_path):
     assert paid.n == 1  # the check that the target is the same
 
 
-def test_a_surrogate_learns_from_all_runs_of_its_target(whole, tmp_path):
-    """In several files or in one; runs of other targets there are left alone."""
+def test_a_surrogate_learns_from_runs_of_its_target_in_several_files(whole, tmp_path):
     target, settings = KINDS["sub-chain"]
     other = tmp_path / "other"
-    sk.sample(plain(Counted()), path=other, **SMALL)
     cold = sk.sample(target(Counted()), path=other, **settings, **{**SIZES, "seed": 5})
-    sk.sample(values(Counted()), path=other, **{**SMALL, "sampler": "random-walk"})
     sizes = {**settings, **SIZES, "seed": 6}
     warm = sk.sample(target(Counted()), warm_start=[whole("sub-chain")[1], other], **sizes)
     one = sk.sample(target(Counted()), warm_start=other, **sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from surrokit.shown.html import printable
+from surrokit.output.console import printable
 
 HOSTILE = {
     "<script>alert(1)</script>": None,
@@ -58,13 +58,3 @@ class Parsed(HTMLParser):
 
     def texts_in(self, tag):
         return [text for name, text in self.texts if name == tag]
-
-    def cells(self):
-        """Return the first column of a table with the cells beside it."""
-        rows = {}
-        for tag, text in self.texts:
-            if tag == "bdi":
-                rows[text] = []
-            elif tag == "td":
-                rows[list(rows)[-1]].append(text)
-        return rows

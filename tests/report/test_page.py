@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import sys
 import time
@@ -11,7 +9,6 @@ import time
 import attrs
 import numpy as np
 import pytest
-from markupsafe import Markup
 from pages import HOSTILE_SHOWN, Parsed
 
 import surrokit as sk
@@ -19,7 +16,6 @@ from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
 from surrokit.report.page import SECTIONS, page_of
 from surrokit.result.records import Finding, Rescue, Verdict
-from surrokit.shown.html import show
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # few draws
@@ -80,32 +76,30 @@ def test_names_of_elements_are_unique_and_those_referred_to_exist(any_page):
     names = found.attributes("id")
     assert len(set(names)) == len(names)
     wanted = {each.removeprefix("#") for each in found.attributes("href")}
-    for key in ("aria-labelledby", "aria-describedby", "for", "data-table"):
-        wanted |= set(found.attributes(key))
-    assert len(wanted) > 5
+    wanted |= set(found.attributes("aria-labelledby"))
+    assert len(wanted) >= 5
     assert wanted <= set(names)
 
 
 def test_each_picture_has_its_text(any_page):
     pictures = Parsed(any_page).named("img")
-    assert len(pictures) >= 3
+    assert len(pictures) >= 2
     assert all(each["alt"].strip() for each in pictures)
     assert all(each["src"].startswith("data:image/png;base64,iVBOR") for each in pictures)
 
 
-def test_sections_come_in_order_and_a_browser_runs_the_page_s_own_script_alone(page):
+def test_sections_come_in_order_and_a_browser_runs_no_script(page):
     found = Parsed(page)
     ids = [each["id"] for each in found.named("section")]
-    assert ids == list(SECTIONS) == ["verdict", "posterior", "trust", "cost", "recipe"]
-    assert [each["href"] for each in found.named("a")][1:] == [f"#{name}" for name in SECTIONS]
+    assert ids == list(SECTIONS) == ["verdict", "posterior", "surrogate", "cost", "recipe"]
+    assert [each["href"] for each in found.named("a")] == [f"#{name}" for name in SECTIONS]
     assert found.named("html") == [{"lang": "en"}]
     assert any(each.get("name") == "viewport" for each in found.named("meta"))
     assert found.text("title").startswith("Report of a run")
-    (script,) = re.findall("<script>(.*?)</script>", page, flags=re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     (policy,) = [each["content"] for each in found.named("meta") if "http-equiv" in each]
-    assert f"script-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
+    assert "script" not in policy
+    assert not found.named("script")
 
 
 # --- what it says ---
@@ -116,7 +110,7 @@ def test_the_verdict_comes_first_with_advice(page, run):
     assert "this is &lt;bad&gt;; do that." in page
     assert page.index("read before you use") < page.index('id="posterior"')
     sound = attrs.evolve(run, verdict=Verdict())
-    assert "Nothing speaks against these draws." in sound._repr_html_()
+    assert "Nothing speaks against these draws." in page_of(sound)
 
 
 def test_doubtful_figures_are_marked_by_more_than_colour(every_page, hostile):
@@ -126,13 +120,12 @@ def test_doubtful_figures_are_marked_by_more_than_colour(every_page, hostile):
     assert f"{hostile.ess().min():.0f} !" in found.text("span")
 
 
-def test_trust_has_what_the_run_has(every_page):
+def test_what_is_said_of_the_surrogate_is_what_the_run_has(every_page):
     said = {name: " ".join(Parsed(page).attributes("alt")) for name, page in every_page.items()}
     assert "Exact potential less surrogate at" in said["run"]
     assert "there was no surrogate" in every_page["hostile"]
     assert "less surrogate" not in said["hostile"] + said["weighted"]
-    told = "Pictures are of weighted answers, resampled by their weights."
-    assert told in every_page["weighted"]
+    assert "weighted answers, resampled by their weights" in every_page["weighted"]
 
 
 def test_figures_costs_and_repairs_are_told(run, page):
@@ -162,12 +155,8 @@ def test_hostile_names_are_text(every_page):
     found = Parsed(text)
     text.encode()
     assert not {"\x01", "\u202e"} & set(text)
-    assert text.count("<script") == 1
-    assert "alert(1)" not in found.text("script")
+    assert "<script" not in text
     assert {text for tag, text in found.texts if tag == "bdi"} >= HOSTILE_SHOWN
-    shown = show("x", facts=[("<b>", "\u202ea\x00"), ('"', Markup("<i>{}</i>").format("&"))])
-    assert "<dt>&lt;b&gt;</dt><dd>\\u202ea\\x00</dd>" in shown
-    assert "<dt>&#34;</dt><dd><i>&amp;</i></dd>" in shown
 
 
 @pytest.mark.long
@@ -178,9 +167,7 @@ def test_hundreds_of_numbers_make_a_page():
     assert len(text.encode()) < LARGEST
     found = Parsed(text)
     assert len(found.named("tr")) == 501
-    assert len(found.named("img")) == 4
-    assert "Of 500 numbers, the first 6 and the 6 others" in text
-    assert any(each.get("type") == "search" for each in found.named("input"))
+    assert len(found.named("img")) == 2
 
 
 def test_a_page_says_what_was_asked_for(run, page):
@@ -225,45 +212,27 @@ def test_a_page_that_cannot_be_written_is_told(run, tmp_path, monkeypatch, comma
 # --- a run that goes on ---
 
 
-def test_a_page_follows_a_run_until_it_ends(tmp_path, command, monkeypatch):
-    """The model itself reads the page about the run that calls it."""
-    path, count, pages = tmp_path / "run.surrokit", 0, {}
-
-    def look():
-        def stop(_):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("surrokit.cli.show.sleep", stop)
-        monkeypatch.setattr("os.nice", lambda _: None)
-        out = command("watch", path, "--every", "3")
-        monkeypatch.undo()
-        return out, path.with_suffix(".html").read_text()
+def test_a_page_about_a_run_that_goes_on_says_so(tmp_path, command):
+    """The model itself makes the page about the run that calls it."""
+    path, count, pages = tmp_path / "run.surrokit", 0, []
 
     def model(q):
         nonlocal count
         count += 1
-        if count in (1, 300):
+        if count == 300:
             time.sleep(0.6)  # the file is written about twice a second
-        elif count in (2, 302):
-            pages[count] = look()
+        elif count == 302:
+            command("report", path)
+            pages.append(path.with_suffix(".html").read_text())
         return 0.5 * q @ q, q
 
     settings = {"sampler": "hmc", "warmup": 30, "draws": 30, "seed": 1, "progress": False}
-    out, page = look()
-    address = path.with_suffix(".html").as_uri()
-    assert out == f"open {address}; end with Ctrl-C\nended; the run goes on\n"
-    assert "cannot" in page or "no file" in page
     plain = sk.sample(
         sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), dim=2), **settings
     )
     run = sk.sample(sk.potential(value_and_gradient=model, dim=2), path=path, **settings)
     np.testing.assert_array_equal(run.draws, plain.draws)
-    for _, text in pages.values():
-        assert '<meta http-equiv="refresh" content="3">' in text
-    assert "The run goes on, or was killed: " in text
-    assert "This page is read again every 3 seconds." in text
-    assert "interrupted" not in text
-    out, page = look()
-    assert out.count("\n") == 1
-    assert "refresh" not in page
-    assert "The run goes on" not in page
+    assert "The run goes on, or was killed: " in pages[0]
+    assert "interrupted" not in pages[0]
+    command("report", path)
+    assert "The run goes on" not in path.with_suffix(".html").read_text()

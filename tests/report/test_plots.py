@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import surrokit as sk
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.plots.figure import Sample, density, short_name
-from surrokit.plots.plots import most_correlated, strongest_pairs
 from surrokit.plots.surrogate import Comparison
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
@@ -25,19 +23,16 @@ def texts(figure):
 
 
 def test_weighted_answers_say_that_they_are(weighted):
-    for figure in (weighted.plot.marginals(), weighted.plot.pairs()):
-        assert "weighted answers, resampled by their weights" in texts(figure)
+    assert "weighted answers, resampled by their weights" in texts(weighted.plot.marginals())
 
 
 def test_pictures_of_some_parameters(run):
-    for name in ("marginals", "pairs", "ranks", "surrogate", "cost"):
-        assert name in repr(run.plot)
+    for name in ("marginals", "surrogate", "cost"):
         figure = getattr(run.plot, name)()
         assert isinstance(figure, figure_module.Figure)
     assert figure._repr_png_()[:4] == b"\x89PNG"
     figure = run.plot.marginals(["w", "a"])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["w[0]", "w[1]", "a"]
-    assert len(run.plot.pairs(["a", "b", "w[1]"]).axes) == 3
 
 
 def test_a_marginal_says_its_interval(run):
@@ -58,8 +53,8 @@ def test_what_cannot_be_shown_is_refused(run, exact_run):
     kept = attrs.evolve(run.kept, draws=run.kept.draws[:, :0], seconds=run.kept.seconds[:0])
     with pytest.raises(ConfigurationError, match="there are no draws to show; draw some first"):
         attrs.evolve(run, kept=kept).plot.marginals()
-    with pytest.raises(ConfigurationError, match="pairs takes 2 to 6 numbers, got 1; name some"):
-        run.plot.pairs(["a"])
+    with pytest.raises(ConfigurationError, match="there is nothing to show; name parameters"):
+        run.plot.marginals([])
     with pytest.raises(ConfigurationError, match="this run has no surrogate to look at"):
         exact_run.plot.surrogate()
 
@@ -68,8 +63,7 @@ def test_constant_numbers_can_be_shown(run):
     draws = run.draws.copy()
     draws[..., 2] = 5.0
     other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    for name in ("marginals", "pairs"):
-        getattr(other.plot, name)(["a", "w[0]"])
+    other.plot.marginals(["a", "w[0]"])
 
 
 def test_costs_have_lines_of_calls_and_of_deployments(run):
@@ -96,15 +90,6 @@ def test_weights_decide_what_is_shown(weighted):
     assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
 
 
-def test_the_numbers_that_matter_are_those_that_go_together(run, rng):
-    first = rng.normal(size=(4, 250))
-    draws = rng.normal(size=(4, 250, 4))
-    draws[..., 1], draws[..., 3] = first, 2.0 * first + 0.1 * draws[..., 3]
-    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    assert strongest_pairs(other)[0] == (1, 3)
-    assert most_correlated(other, 2) == [1, 3]
-
-
 def test_densities_are_missing_where_nothing_varies():
     assert density(np.ones(50)) is None
     assert density(np.array([1.0, np.nan, 2.0])) is None
@@ -113,26 +98,11 @@ def test_densities_are_missing_where_nothing_varies():
 
 
 def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
-    for name in ("marginals", "pairs"):
-        getattr(hostile.plot, name)().savefig(tmp_path / f"{name}.svg")
+    hostile.plot.marginals().savefig(tmp_path / "marginals.svg")
     assert all("Glyph" in str(each.message) for each in recwarn)
     assert "$x^{2$ \\frac" in texts(hostile.plot.marginals())
     assert short_name("n" * 200) == "n" * 17 + "…" + "n" * 8
     assert short_name("two\nlines") == "two lines"
-
-
-def shares_in(figure):
-    """Return the heights that a picture of ranks has for each chain."""
-    (axes,) = figure.axes
-    return [each.get_data().values for each in axes.patches if hasattr(each, "get_data")]
-
-
-def test_ranks_of_chains_apart_are_uneven(run):
-    draws = run.draws.copy()
-    draws[0] += 100.0
-    other = attrs.evolve(run, kept=attrs.evolve(run.kept, draws=draws))
-    assert max(map(max, shares_in(run.plot.ranks(["a"])))) < 2.5
-    assert min(shares_in(other.plot.ranks(["a"]))[0][-4:]) > 3.0  # the last quarter is one chain's
 
 
 # --- the surrogate ---
@@ -141,30 +111,10 @@ def test_ranks_of_chains_apart_are_uneven(run):
 def test_looking_at_a_surrogate_pays_for_nothing(run, target):
     before = dict(run.calls)
     found = Comparison.of(run)
-    expected = target.value(found.positions) - run.surrogate.value(found.positions)
+    at = run.kept.positions.reshape(-1, 4)[::4]
+    expected = target.value(at) - run.surrogate.value(at)
     assert_allclose(found.errors, expected - np.median(expected), atol=1e-8)
     assert run.calls == before
-
-
-def test_lines_go_as_draws_do(run):
-    line, draws = Comparison.of(run).line(0), run.kept.positions.reshape(-1, 4)
-    assert_allclose(line[40], draws.mean(axis=0))
-    variance, *covariances = np.cov(draws, rowvar=False)[0]
-    away = 3.0 * np.array([variance, *covariances]) / variance**0.5
-    assert_allclose(line[-1] - line[40], away)
-
-
-def test_a_surrogate_of_tied_numbers_can_be_shown():
-    target = sk.potential(
-        value_and_gradient=lambda p: (-2.0 * np.log(p).sum(), -2.0 / p),
-        parameters={"p": sk.simplex(3)},
-    )
-    surrogate = sk.batch_surrogate(lambda evaluations, rng: target)
-    sizes = {"warmup": 60, "draws": 40, "seed": 1, "progress": False}
-    run = sk.sample(target, surrogate=surrogate, sampler="hmc", **sizes)
-    run.plot.surrogate()
-    with pytest.raises(ConfigurationError, match="parameters cannot be named here"):
-        run.plot.surrogate(["p"])
 
 
 def test_a_wrong_surrogate_is_told(run, target):
@@ -175,7 +125,7 @@ def test_a_wrong_surrogate_is_told(run, target):
             return target.value(positions) + 3.0 * positions[:, 0]
 
     wrong = attrs.evolve(run, surrogate=Wrong())
-    spread = 3.0 * Comparison.of(run).positions[:, 0].std()
+    spread = 3.0 * run.kept.positions.reshape(-1, 4)[::4, 0].std()
     assert f"surrogate at draws: error {spread:.2g} nats" in texts(wrong.plot.surrogate())
 
 

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError
-from surrokit.registry.components import KINDS
 from surrokit.scaffold.distribution import SUMMARIES, write_plugin
 from surrokit.testing import check_plugin
 
@@ -53,10 +52,6 @@ def test_a_part_of_each_kind_passes_the_checks_of_its_kind(tmp_path, kind, monke
     results = check_plugin(importlib.import_module(f"surrokit_idea_of_{kind}"))
     assert len(results) > 4
     assert [each for each in results if each.outcome != "passed"] == []
-
-
-def test_there_is_a_template_for_each_kind_of_part_of_a_run():
-    assert set(KINDS) == set(SUMMARIES)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.weighted.correction import correct, correct_means, shares, sum_without
-from surrokit.weighted.round import Round, thin_as
+from surrokit.weighted.round import Round, effective, thin_as
 from surrokit.weighted.rounds import (
     FEWEST,
     LARGEST_K,
@@ -34,7 +34,7 @@ def of(logs):
 def test_weights_have_mean_one_and_are_worth_what_kish_says():
     found = of([-2000.0, -2000.0, -np.inf, -2000.0 + np.log(2.0)])
     assert_allclose(found.weights, [1.0, 1.0, 0.0, 2.0])
-    assert_allclose(found.effective, 16.0 / 6.0)
+    assert_allclose(effective(found.log_weights), 16.0 / 6.0)
     assert_allclose(found.variance, 2.0 / 3.0)
     assert len(found) == 4
     assert np.isnan(of([3.0]).variance)

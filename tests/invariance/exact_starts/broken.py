@@ -21,7 +21,6 @@ from exact_starts.trying import (
     tuning,
 )
 from mutants import (
-    EndsWhenMoved,
     KineticEnergyLeftOut,
     NetForStuckChains,
     RefusesFarPoints,
@@ -128,7 +127,6 @@ no_volume = partial(Control, "no volume", _sampler(VolumeLeftOut))
 no_far = partial(Control, "far points refused", _sampler(RefusesFarPoints, radius=4.0))
 nan_passes = partial(Control, "NaN is accepted", _decided_by(NaNIsZero))
 stops = partial(Control, "stops at the first move", _stops_at_first_move)
-ends = partial(Control, "ends when it has moved", _sampler(EndsWhenMoved))
 net = partial(Control, "a net for stuck chains", _sampler(NetForStuckChains, patience=3))
 
 CONTROLS = (
@@ -146,6 +144,5 @@ CONTROLS = (
     jacobian("Beta(1/2, 1/2)", "nuts", "quadratic"),
     nan_passes("a hole of NaN", "random-walk", "exact"),
     stops("banana", "sub-chain of random-walk", "exact", size=attrs.evolve(SIZE, n_chains=8000)),
-    ends("Gamma(0.3)", "nuts", "exact"),
     net("banana", "hmc", "quadratic", size=attrs.evolve(SIZE, n_chains=16_000, n_transitions=30)),
 )

@@ -14,7 +14,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, NumericalError,
 from surrokit.interfaces import ChainState, Proposal
 from surrokit.testing.wrappers import Wrapped
 from surrokit_corrections.subsampled import Subsampled
-from surrokit_corrections.thinning import AliasTable
+from surrokit_corrections.thinning import BoundedRows, Thinning
 from surrokit_problems.families import family
 from surrokit_problems.rows import GeneralizedLinearModel
 
@@ -229,7 +229,7 @@ def test_an_indefinite_hessian_is_no_obstacle():
     correction = prepared(MODELS["student"])
     hessian = np.diag([1.0, -2.0, 0.0])
     odd = type(correction.thinning).at(np.zeros(3), hessian, correction.potential)
-    assert np.isfinite(odd.envelopes[0].total)
+    assert np.isfinite(odd.draws.total)
     assert (np.linalg.eigvalsh(odd.whitening @ odd.whitening.T) > 0).all()
 
 
@@ -280,24 +280,31 @@ def test_it_says_what_is_missing():
         _ = unprepared.expected_rows
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 5000])
-def test_the_alias_table_has_the_probabilities_of_its_weights(n):
-    rng = np.random.default_rng(n)
-    for power in (0.0, 1.0, 6.0):
-        weights = rng.random(n) ** power
-        weights[n // 2 :: 3] = 0.0
-        weights[0] = 1.0
-        table = AliasTable.of(weights)
-        shares = table.own.copy()
-        np.add.at(shares, table.other, 1.0 - table.own)
-        assert_allclose(shares / n, weights / weights.sum(), rtol=1e-9, atol=1e-12)
-        assert (weights[table.draw(100, rng)] > 0).all()
+def test_rows_are_drawn_in_proportion_to_their_bounds():
+    """Counts of 100,000 draws, within 5 standard errors; at both ends of the unit interval too."""
+    bounds, n = np.array([0.0, 3.0, 0.0, 1.0, 6.0, 0.0]), 100_000
+    draws = BoundedRows(bounds=bounds)
+    rows, psi = draws.draw(n, np.random.default_rng(0))
+    assert_array_equal(psi, bounds[rows])
+    shares = bounds / draws.total
+    off = np.bincount(rows, minlength=6) - n * shares
+    assert (np.abs(off) <= SIGMAS * np.sqrt(n * shares * (1.0 - shares))).all()
+
+    class Ends:
+        def random(self, _):
+            return np.array([0.0, 1.0])
+
+    assert draws.draw(2, Ends())[0].tolist() == [1, 4]
 
 
-@pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.inf], [np.nan, 1.0]])
-def test_weights_without_a_sum_are_refused(weights):
-    with pytest.raises(NumericalError, match="positive, finite sum"):
-        AliasTable.of(np.array(weights))
+@pytest.mark.parametrize("bound", [np.inf, np.nan])
+def test_bounds_without_a_sum_are_refused(bound):
+    class Boundless(Wrapped):
+        def row_bounds(self, factor, order=2):
+            return np.append(self.inner.row_bounds(factor, order)[1:], bound)
+
+    with pytest.raises(NumericalError, match="must have a finite sum"):
+        Thinning.at(np.zeros(3), np.eye(3), Boundless(MODELS["logistic"]()))
 
 
 def test_a_centre_that_is_given_is_not_searched_for():

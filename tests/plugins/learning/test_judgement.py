@@ -11,13 +11,10 @@ from surrokit.interfaces import Evaluations
 from surrokit_learning.draws import lowest_temperature
 from surrokit_learning.judgement import (
     CLEAR,
-    CLOSE,
-    RIGHT,
     Judgement,
     Queue,
     acceptance_by,
     is_clear,
-    is_no_gain,
     predicted_acceptance,
     resample,
     spread,
@@ -26,9 +23,8 @@ from surrokit_learning.judgement import (
 # --- What rounds say of a surrogate, and when they have said enough ---
 
 
-def judgement(missed=None, acceptance=0.9, spread=0.1, off=4 * RIGHT):
-    off = None if missed is None else off
-    return Judgement(acceptance=acceptance, spread=spread, missed=missed, off=off)
+def judgement(missed=None, acceptance=0.9):
+    return Judgement(acceptance=acceptance, spread=0.1, missed=missed)
 
 
 def queue(predicted, n_outer, typical=3.0):
@@ -71,37 +67,12 @@ def test_failures_are_not_missed():
     [([0] * CLEAR, True), ([0] * (CLEAR - 1), False), ([0, 1, 0], False), ([None, 0, 0], False)],
 )
 def test_rounds_in_a_row_must_miss_nothing(missed, clear):
-    assert is_clear(list(map(judgement, missed)), convex=False) == clear
+    assert is_clear(list(map(judgement, missed)), once=False) == clear
 
 
 @pytest.mark.parametrize(("missed", "clear"), [([], False), ([None], False), ([1, 0], True)])
 def test_one_round_is_enough_where_the_target_is_convex(missed, clear):
-    assert is_clear(list(map(judgement, missed)), convex=True) == clear
-
-
-@pytest.mark.parametrize(
-    ("off", "clear"),
-    [
-        ([RIGHT] * CLOSE, True),
-        ([RIGHT] * (CLOSE - 1), False),
-        ([RIGHT, 2 * RIGHT], False),
-        ([2 * RIGHT, 0.0, 0.0], True),
-    ],
-)
-def test_fewer_rounds_are_enough_where_the_surrogate_is_right_all_about(off, clear):
-    assert is_clear([judgement(0, off=each) for each in off], convex=False) == clear
-
-
-def test_a_surrogate_that_is_off_where_hardly_any_mass_lies_is_right_all_the_same():
-    exact = np.array([1.0, 2.0, 3.0, 4.0, 40.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    wrong = np.array([0.0, 0.1, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assert Judgement.of(queue(exact + wrong, 5), exact).off == pytest.approx(0.1)
-    low = np.where(wrong == 9.0, 2.0, exact + wrong)  # mass of V that the target has not
-    assert Judgement.of(queue(low, 5), exact).off == pytest.approx(38.0)
-    assert Judgement.of(queue(exact + wrong, 5, typical=-5.0), exact).off == np.inf  # too few
-    failed = np.where(exact == 2.0, np.inf, exact)
-    assert Judgement.of(queue(exact, 5), failed).off == np.inf
-    assert Judgement.of(queue(exact[5:], 0), exact[5:]).off is None
+    assert is_clear(list(map(judgement, missed)), once=True) == clear
 
 
 def test_rounds_that_look_about_the_mass_count_together():
@@ -110,13 +81,6 @@ def test_rounds_that_look_about_the_mass_count_together():
     assert acceptance_by([first]) == 0.1
     assert acceptance_by([first, *looked]) == pytest.approx(0.75)
     assert acceptance_by([*looked, first]) == 0.1
-
-
-def test_rounds_that_miss_something_are_never_done():
-    same = [judgement(0)] * 6
-    assert is_no_gain(same, 3)
-    assert not is_no_gain(same, 4)
-    assert not is_no_gain([*same[1:], judgement(1)], 3)
 
 
 # --- What is predicted of independent draws, and what is drawn by importanc ---

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 import surrokit as sk
-from surrokit.mode.search import find_mode
-from surrokit.modes import Modes
-from surrokit.testing.targets import Banana
-from surrokit_learning.modes_found import ModeWatch
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -91,25 +87,3 @@ def test_a_mode_where_other_data_had_none_is_found():
     assert (first.draws[..., 0] > 0.0).all()
     assert second.modes.matters.sum() == 2
     np.testing.assert_allclose(np.sort(second.modes.places[:2, 0]), [-2.0, 2.0], atol=0.05)
-
-
-@pytest.mark.parametrize(
-    ("height", "slope", "ends"),
-    [(1.0, 1.0, True), (1.2, 0.8, True), (1.4, 1.0, False), (1.0, -1.0, False)],
-)
-def test_a_search_is_cut_short_only_where_the_target_agrees_with_the_surrogate(height, slope, ends):
-    """The target is so many times as high above the mode, and as steep, as the surrogate."""
-    surrogate = Banana()
-    found = find_mode(surrogate, np.zeros(2))
-    modes = Modes(
-        positions=found.position[None],
-        values=np.array([7.0]),  # potentials are known up to a constant
-        covariances=np.linalg.inv(found.hessian)[None],
-        ended=np.array([1]),
-    )
-    far = surrogate.sample(np.random.default_rng(3), 200)
-    far = far[np.argmax(np.abs(far[:, 0]))]
-    values, gradients = surrogate.value_and_gradient(far[None])
-    arguments = far, 7.0 + height * (values[0] - found.value), slope * gradients[0]
-    assert not ModeWatch(modes, 2)(*arguments)  # by its covariance alone
-    assert ModeWatch(modes, 2, surrogate)(*arguments) == ends

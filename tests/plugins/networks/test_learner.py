@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit_networks.learner import default_size, fine_size
+from surrokit_networks.learner import default_size
 from surrokit_networks.training import Training
 from surrokit_networks.training_rows import TrainingRows
 
@@ -131,7 +131,7 @@ def test_how_large_a_network_is_if_nobody_says():
     assert [default_size(dim, 10, 0) for dim in (2, 20)] == [400, 1000]
     assert [default_size(20, n, 0) for n in (700, 10**6)] == [1400, 2000]
     assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
-    assert [fine_size(n) for n in (100, 2000, 10**5)] == [400, 1000, 3000]
+    assert [default_size(1, n, n, fine=True) for n in (50, 1000, 10**5)] == [400, 1000, 3000]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Networks that go on learning without keeping rows."""
 
+import copy
 import pickle
 from functools import partial
 
@@ -14,7 +15,6 @@ from smooth import DIM, potential
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
-from surrokit.testing.checks import write_and_read
 from surrokit.testing.targets import Banana
 from surrokit_networks.learner import NetworkLearner, OnlineLearner
 from surrokit_networks.online import OnlineFit
@@ -163,7 +163,7 @@ def test_restored_learners_go_on_bit_for_bit(factory, settings, fits):
     for _ in range(fits):
         first.fit()
     first.observe(evaluations(15, seed=2))
-    second = learner(factory, seed=44, **settings).restore(write_and_read(first.state()))
+    second = learner(factory, seed=44, **settings).restore(copy.deepcopy(first.state()))
     for learns in (first, second):
         learns.fit()
         learns.observe(evaluations(20, seed=3, gradients=True))

@@ -6,13 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from smooth import DIM, evaluations, gradient, potential
 
 import surrokit as sk
-from surrokit.errors import ConfigurationError, ShapeError, SurrogateFitError
+from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
-from surrokit_networks.nodes import normal_rows
-from surrokit_networks.potentials import CAPABILITIES, NORMAL
+from surrokit_networks.potentials import CAPABILITIES, FIRST_ORDER, NORMAL
 from surrokit_networks.surrogates import Additive, Quadratic, Rbf
-from surrokit_networks.training import Laplace, Training, tells_more
+from surrokit_networks.training import Training, tells_more
 from surrokit_networks.training_rows import TrainingRows
 
 
@@ -119,34 +118,6 @@ def test_nodes_that_see_nothing_give_a_flat_network(n_nodes):
     assert_array_equal(network.gradient(away.positions), 0.0)
 
 
-def test_a_known_mode_and_hessian_take_the_place_of_the_points():
-    laplace = Laplace(mode=np.zeros(DIM), hessian=2.0 * np.eye(DIM))
-    for kind in ("additive", "rbf"):
-        surrogate = sk.make("surrogate", kind, n_nodes=50, laplace=laplace)
-        network = fitted(surrogate, evaluations(20)).network
-        assert_array_equal(network.whitening.mean, np.zeros(DIM))
-        matrix = network.whitening.inverse.T @ network.trend.matrices[0] @ network.whitening.inverse
-        assert_allclose(matrix, 2.0 * np.eye(DIM))
-    skew = CORRELATED @ CORRELATED.T
-    whitening = Laplace(mode=[1.0, 2.0, 3.0], hessian=skew.tolist()).whitening
-    assert_allclose(whitening.factor @ whitening.factor.T, np.linalg.inv(skew), rtol=1e-8)
-    assert_array_equal(whitening.factor, np.tril(whitening.factor))
-    assert_array_equal(whitening.apply(np.array([[1.0, 2.0, 3.0]])), np.zeros((1, DIM)))
-
-
-@pytest.mark.parametrize(
-    ("mode", "hessian", "error", "message"),
-    [
-        (np.zeros(2), np.eye(3), ShapeError, r"must have shapes \(dim,\) and \(dim, dim\), got \("),
-        (0.0, np.eye(1), ShapeError, "mode and hessian must have shapes"),
-        (np.zeros(2), np.diag([1.0, -1.0]), ConfigurationError, "positive definite, but .*; give"),
-    ],
-)
-def test_a_mode_and_hessian_that_are_none(mode, hessian, error, message):
-    with pytest.raises(error, match=message):
-        Laplace(mode=mode, hessian=hessian)
-
-
 def test_too_few_points(small):
     learns = learner(small)
     with pytest.raises(SurrogateFitError, match="needs at least 5 distinct points of use, got 0"):
@@ -168,14 +139,14 @@ def test_too_few_points(small):
     [
         ("auto", {"value"}, {"value", "gradient"}),
         ("values", {"value"}, {"value"}),
-        ("values-and-gradients", {"value", "gradient"}, {"value", "gradient"}),
     ],
 )
 def test_what_a_learner_declares(kind, train_on, needs, uses):
     learns = learner(sk.make("surrogate", kind, train_on=train_on))
     assert learns.needs == needs
     assert learns.uses == uses
-    assert learns.provides == CAPABILITIES | (NORMAL if kind == "quadratic" else set())
+    offered = {"additive": CAPABILITIES, "rbf": FIRST_ORDER, "quadratic": CAPABILITIES | NORMAL}
+    assert learns.provides == offered[kind]
     learns.observe(evaluations(30, gradients=True))
     assert learns.fit().capabilities == learns.provides
 
@@ -232,15 +203,14 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         ("additive", {"ridge": np.inf}, RIDGES),
         ("additive", {"ridge": np.nan}, RIDGES),
         ("additive", {"level": "mean"}, "level must be one of 'trained', 'minimum', got 'mean'"),
-        ("additive", {"trend": "cubic"}, "trend must be one of 'auto', .*'laplace', got 'cubic'"),
-        ("additive", {"train_on": "all"}, "train_on must be one of 'auto', 'values', .* got 'all'"),
+        ("additive", {"trend": "cubic"}, "trend must be one of 'auto', .*'quadratic', got 'cubic'"),
+        ("additive", {"train_on": "all"}, "train_on must be one of 'auto', 'values', got 'all'"),
         ("additive", {"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
         (
             "additive",
             {"activation": "relu"},
             "activation must be one of 'softplus', 'cosine', got 'relu'",
         ),
-        ("additive", {"draws": "data"}, "draws must be one of 'gaussian', .*'orthogonal', got 'd"),
         ("additive", {"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs'"),
         ("additive", {"hold_out": 0.7}, "hold_out must be a share between 0 and 0.5, got 0.7"),
         ("additive", {"updates": "never"}, "updates must be one of 'auto', 'refit', 'greville'"),
@@ -251,40 +221,3 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
 def test_settings_that_make_no_sense(name, settings, message):
     with pytest.raises(ConfigurationError, match=message):
         sk.make("surrogate", name, **settings)
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
-@pytest.mark.parametrize("dim", [1, 3, 8])
-def test_a_larger_draw_begins_with_the_smaller(kind, dim):
-    largest = normal_rows(kind, 40, dim, np.random.default_rng(0))
-    for n in (0, 1, 2, 7, 8, 9, 33):
-        rows = normal_rows(kind, n, dim, np.random.default_rng(0))
-        assert_allclose(rows, largest[:n], rtol=1e-13)
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
-def test_each_row_is_normal(kind):
-    # pooled over independent draws of a few rows, so that dependence inside a draw cannot hide
-    rows = np.concatenate(
-        [normal_rows(kind, 8, 5, np.random.default_rng(seed)) for seed in range(1500)]
-    )
-    n = len(rows)
-    for power, moment, variance in ((1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)):
-        error = (rows**power).mean(axis=0) - moment
-        assert (np.abs(error) < 5.0 * np.sqrt(variance / n)).all()
-    covariance = rows.T @ rows / n
-    assert np.abs(covariance - np.eye(5)).max() < 5.0 * np.sqrt(2.0 / n)
-    assert np.square(rows).sum(axis=1).var() == pytest.approx(10.0, rel=0.06)
-
-
-def test_rows_of_a_block_are_at_right_angles_and_point_everywhere():
-    dim, rng = 6, np.random.default_rng(0)
-    rows = normal_rows("orthogonal", 3 * dim + 2, dim, rng)
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    for start in (0, dim, 2 * dim, 3 * dim):
-        block = units[start : start + dim]
-        assert_allclose(block @ block.T, np.eye(len(block)), atol=1e-13)
-    assert np.abs(units[:dim] @ units[dim : 2 * dim].T).max() > 0.1
-    # without the sign fixed, the first row of Q would always point to one side
-    first = np.array([normal_rows("orthogonal", 4, 4, rng)[:, 0] for _ in range(400)])
-    assert (np.abs((first > 0).mean(axis=0) - 0.5) < 5.0 * 0.5 / np.sqrt(400)).all()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import surrokit as sk
 from surrokit.output.files import plain
-from surrokit_paper.harness import Conditions, chosen
 
 
 @pytest.fixture
@@ -25,11 +26,22 @@ def sampled(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def run_case():
+def sizes_of():
+    """Return the settings of a figure, with some changed."""
+
+    def sizes(figure, **settings):
+        return SimpleNamespace(**{**figure.FULL, "seed": 1, "data": None, **settings})
+
+    return sizes
+
+
+@pytest.fixture(scope="session")
+def run_case(sizes_of):
     """Do the case of a figure with a name, and return the finished row."""
 
-    def run(figure, name, seed=1):
-        (case,) = chosen(figure, [name]).values()
-        return plain({**case, **figure.run(case, Conditions(seed=seed))}, name)
+    def run(figure, name, **settings):
+        sizes = sizes_of(figure, **settings)
+        (case,) = (c for c in figure.cases(sizes) if "/".join(map(str, c.values())) == name)
+        return plain({**case, **figure.run(case, sizes)}, name)
 
     return run

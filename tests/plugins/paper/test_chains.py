@@ -1,4 +1,4 @@
-"""What experiments measure with: processor time, ends of runs, marginals, fits outside a run."""
+"""What experiments measure with: processor time, ends of runs, fits outside a run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
 
 import surrokit as sk
-from surrokit.diagnostics import effective_sample_size
 from surrokit.progress import IterationInfo
-from surrokit_paper.chains import Clock, largest_by_chance, marginals, one_chain
-from surrokit_paper.figure_7 import Figure7
-from surrokit_paper.methods import Method
+from surrokit_paper.chains import Clock, generator, hmc, quantiles, train
 
 HMC = {"sampler": ("hmc", {"metric": "identity", "step_size": 0.5, "n_steps": 3})}
 
@@ -75,63 +71,14 @@ def test_a_chain_that_somebody_else_ends_is_no_result():
             if info.iteration == 12:
                 raise KeyboardInterrupt
 
-    target, problem = sk.make("potential", "gaussian"), Figure7().problem("simulated")
+    begun = sk.make("potential", "gaussian"), {"step_size": 0.1, "n_steps": 3}, np.zeros(2), 1
     with pytest.raises(KeyboardInterrupt):
-        one_chain(target, problem, np.zeros(2), 1, clock=AtTwelve(seconds=9), warmup=0, draws=20)
-    run = one_chain(target, problem, np.zeros(2), 1, clock=Clock(evaluations=30), draws=99)
+        hmc(*begun, clock=AtTwelve(seconds=9), warmup=0, draws=20)
+    run = hmc(*begun, clock=Clock(evaluations=30), draws=99)
     assert len(run.draws[0]) < 99
 
 
-# --- marginals ---
-
-
-def test_independent_draws_have_the_errors_of_the_textbook():
-    draws = np.random.default_rng(1).normal([1.0, -2.0], [0.5, 3.0], (2, 4000, 2))
-    found = marginals(draws)
-    assert_allclose(found["mean"], draws.reshape(-1, 2).mean(axis=0))
-    assert_allclose(found["sd"], draws.reshape(-1, 2).std(axis=0, ddof=1))
-    assert_allclose(found["mean_error"], found["sd"] / 8000**0.5, rtol=0.1)
-    assert_allclose(found["sd_error"], found["sd"] / 16_000**0.5, rtol=0.1)
-    assert_allclose(found["ess_bulk"], effective_sample_size(draws, "bulk"))
-    stuck = marginals(np.ones((1, 50, 1)))
-    assert np.isnan([stuck["mean_error"], stuck["sd_error"]]).all()
-
-
-def test_errors_are_as_large_as_the_scatter_of_chains_that_depend_on_their_past():
-    # x' = -0.5 x + noise: means are better known than from independent draws, squares worse
-    rng = np.random.default_rng(1)
-    steps = [rng.standard_normal((40, 8))]
-    for _ in range(299):
-        steps.append(-0.5 * steps[-1] + 0.75**0.5 * rng.standard_normal((40, 8)))
-    found = [marginals(draws[None]) for draws in np.stack(steps, axis=1)]
-    for values, errors in (("mean", "mean_error"), ("sd", "sd_error")):
-        scatter = np.std([one[values] for one in found], axis=0, ddof=1)
-        claimed = np.mean([one[errors] for one in found], axis=0)
-        # 8 standard deviations, each of 40 chains: together good to 4 %
-        assert 0.85 < (scatter / claimed).mean() < 1.15
-
-
-def test_a_correlation_has_an_error_of_root_2_times_that_of_an_sd():
-    draws = np.random.default_rng(1).standard_normal((400, 500, 2))
-    scatter = np.std([np.corrcoef(chain.T)[0, 1] for chain in draws], ddof=1)
-    one = marginals(draws[:1])
-    assert_allclose((2.0 * np.prod(one["sd_error"] / one["sd"])) ** 0.5, scatter, rtol=0.15)
-
-
-def test_what_chance_brings():
-    assert_allclose(largest_by_chance(1, 0.95), norm.ppf(0.975))
-    largest = np.abs(np.random.default_rng(1).standard_normal((20_000, 50))).max(axis=1)
-    # 200 of 20000 expected above, 14 is one standard deviation: 4 of them, false alarm 6e-5
-    assert abs((largest > largest_by_chance(50)).sum() - 200) < 56
-
-
-# --- fits outside a run, and looks ---
-
-
-def evaluations():
-    positions = np.random.default_rng(2).standard_normal((40, 2))
-    values = 0.5 * np.square(positions).sum(axis=1)
-    return sk.Evaluations(positions=positions, values=values, gradients=positions)
+# --- fits outside a run, and rows ---
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -146,8 +93,23 @@ def test_a_surrogate_is_fitted_to_given_evaluations_and_knows_whether_it_gets_gr
             return real.learner(problem, rng)
 
     monkeypatch.setattr(sk, "make", lambda kind, name, **settings: Watched())
-    data = evaluations()
-    fit = Method("ours", "ours", gradients=gradients).train(data, np.random.default_rng(1))
-    assert_allclose(fit.potential.value(data.positions), data.values, atol=0.1)
-    assert fit.seconds > 0
+    positions = np.random.default_rng(2).standard_normal((40, 2))
+    values = 0.5 * np.square(positions).sum(axis=1)
+    data = sk.Evaluations(positions=positions, values=values, gradients=positions)
+    fit, seconds = train(data, np.random.default_rng(1), gradients=gradients)
+    assert_allclose(fit.value(data.positions), data.values, atol=0.1)
+    assert seconds > 0
     assert told == [frozenset({"gradient"} if gradients else ())]
+
+
+def test_a_generator_depends_on_seed_and_keys_only():
+    draws = generator(4, "data", 3).standard_normal(5)
+    np.testing.assert_array_equal(draws, generator(4, "data", 3).standard_normal(5))
+    for other in (generator(4, "data", 4), generator(4, "data", "3"), generator(5, "data", 3)):
+        assert not np.any(draws == other.standard_normal(5))
+
+
+def test_quantiles_are_over_the_rows_that_know_a_number():
+    rows = [{"x": float(i)} for i in range(11)] + [{"x": None}, {}]
+    assert_allclose(quantiles(rows, "x"), [1.0, 5.0, 9.0])
+    assert quantiles(rows[11:], "x") is None

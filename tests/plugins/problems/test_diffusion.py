@@ -17,7 +17,6 @@ from surrokit.errors import (
     ConfigurationError,
     EvaluationError,
     NumericalError,
-    ShapeError,
 )
 from surrokit_problems.elliptic_pde import AristoffBangerth, EllipticPde, square_modes
 
@@ -55,7 +54,7 @@ def test_the_solution_for_a_constant_coefficient():
 def test_the_problem_of_the_paper():
     potential = sk.make("potential", "elliptic-pde")
     assert (potential.dim, len(potential.energy.data), potential.flow.mesh.cells) == (20, 121, 30)
-    assert_allclose(potential.energy.blocks[0].factors, 0.1)
+    assert_allclose(potential.energy.blocks[0].scale, 0.1)
     assert_allclose(potential.prior_sd, 0.5)
     # so that a change of the data is seen, on whatever machine
     constant = 121 * np.log(0.1) + 20 * np.log(0.5) + 0.5 * 141 * np.log(2.0 * np.pi)
@@ -76,13 +75,13 @@ def test_with_two_threads_it_is_the_same_problem():
 
 def test_capabilities_follow_the_settings():
     both = EllipticPde(**SMALL).capabilities
-    assert {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN, can.GRADIENT, can.METRIC} < both
+    assert {can.FORWARD, can.JACOBIAN, can.GRADIENT, can.METRIC} < both
     assert EllipticPde(**SMALL, derivatives=False).capabilities == {can.FORWARD, can.INITIAL}
     alone = EllipticPde(**SMALL, outputs=False, derivatives=False)
     assert alone.capabilities == {can.INITIAL}
     gradients = EllipticPde(**SMALL, outputs=False).capabilities
     assert can.GRADIENT in gradients
-    assert not gradients & {can.FORWARD, can.JACOBIAN, can.FORWARD_HESSIAN}
+    assert not gradients & {can.FORWARD, can.JACOBIAN}
 
 
 def test_a_coefficient_that_varies_too_much_costs_the_others_nothing(potential, positions):
@@ -94,12 +93,6 @@ def test_a_coefficient_that_varies_too_much_costs_the_others_nothing(potential, 
     assert isinstance(caught.value.causes[1], NumericalError)
     found = RecordingPotential(potential, keep=False).value(positions)
     assert_allclose(found, [expected[0], np.inf, expected[2]])
-
-
-def test_weights_must_be_those_of_the_outputs(potential, positions):
-    message = r"weights must hold one row for each of the 16 outputs, got 15; pass shape \(3, 16, 4"
-    with pytest.raises(ShapeError, match=message):
-        potential.forward_hessian_product(positions, np.ones((3, 15, 4)))
 
 
 @pytest.mark.parametrize("name", ["mesh", "observations"])

@@ -28,6 +28,7 @@ COUNTS = RNG.poisson(np.exp(ETA)).astype(float)
 TIMES = RNG.exponential(np.exp(-ETA))
 EVENTS = (RNG.random(300) < 0.7).astype(float)
 OFFSET = 0.3 * RNG.standard_normal(300)
+ONES = np.ones(300)
 WEIGHTS = RNG.integers(0, 4, 300).astype(float)
 POSITIONS = 0.5 * RNG.standard_normal((3, 3))
 
@@ -103,6 +104,35 @@ def test_sparse_designs_change_nothing_and_regressions_travel(name):
         some = thin.select(rows)
         assert_allclose(some.value(POSITIONS), dense.select(rows).value(POSITIONS))
         assert can.CONVEX not in some.capabilities  # rows alone may leave directions flat
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])
+def test_columns_of_a_design_need_not_be_made(form, family):
+    """Those of features in single precision are those of the same numbers in double."""
+    columns = RNG.standard_normal((4, 2))
+    rows = form(X)
+    whole = np.column_stack([np.float64(X.astype(np.float32) if form is np.float32 else X), ONES])
+    response = np.arange(300) % 3 if family == "multinomial" else EVENTS
+    made = sk.rows_potential(family, whole @ columns, response, prior=2.0)
+    ours = sk.rows_potential(family, rows, response, prior=2.0, columns=columns)
+    b, rng = 0.3 * RNG.standard_normal((5, made.dim)), np.random.default_rng(3)
+    for method in ("value", "gradient", "hessian", "hessian_product", "hessian_diagonal"):
+        if family != "multinomial" or method != "hessian_diagonal":
+            more = (b,) if method == "hessian_product" else ()
+            found, expected = (getattr(one, method)(b, *more) for one in (ours, made))
+            assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    factor, pairs = np.tril(rng.standard_normal((made.dim, made.dim))), np.arange(50) % 5
+    ball = {"ball": Ball(centre=b[0], radius=1.0)} if made.family.local else {}
+    assert_allclose(ours.row_bounds(factor, **ball), made.row_bounds(factor, **ball), rtol=1e-9)
+    for order in (2, 3):
+        found, expected = (one.expand(b[0], order) for one in (ours, made))
+        assert_allclose(found.value(b), expected.value(b), rtol=1e-6)
+        some = rng.integers(300, size=50)
+        assert_allclose(
+            found.remainders(b, some, pairs), expected.remainders(b, some, pairs), atol=1e-10
+        )
+    assert ours.predictor is None
 
 
 def test_priors_are_normal_and_flat_unless_given():

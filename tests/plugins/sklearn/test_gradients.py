@@ -12,7 +12,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVR, NuSVR
 
-from surrokit_sklearn import AdditiveNetworkRegressor
 from surrokit_sklearn.fitted import CentralDifferences, gradient_of
 
 DIM = 3
@@ -32,7 +31,6 @@ def process(kernel, **settings):
 
 
 KNOWN = [
-    AdditiveNetworkRegressor(n_nodes=20, random_state=0),
     KernelRidge(kernel="rbf", alpha=100.0),
     SVR(kernel="rbf", C=2.0),
     SVR(gamma="auto"),

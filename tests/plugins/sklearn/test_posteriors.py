@@ -261,9 +261,23 @@ def test_with_many_rows_a_few_of_them_decide(many, case):
     assert (np.abs(np.ravel(found.coef_) - np.ravel(plain.coef_)) < 0.4 * sd).all()
 
 
-def test_a_laplace_approximation_is_that_at_the_mode_and_starts_are_about_it(many):
-    target = sk.rows_potential("logistic", many[0], many[1].astype(float), prior=3.0)
-    normal = Laplace.of(target, np.zeros(4))
+@pytest.mark.parametrize("by_few", [False, True])
+def test_a_laplace_approximation_is_that_at_the_mode_and_starts_are_about_it(many, by_few):
+    x, y, prior, zero = (
+        many[0],
+        many[1].astype(float),
+        sk.gaussian_prior(0.0, np.full(4, 3.0)),
+        np.zeros(4),
+    )
+    target = sk.rows_potential("logistic", x, y, prior=prior)
+    normal = Laplace.of(target, zero)
+    if by_few:
+        few = [
+            sk.rows_potential("logistic", x[:2000], y[:2000], prior=prior, weights=np.full(2000, w))
+            for w in (30.0, 1.0)
+        ]
+        normal = Laplace.by_few(target, few[0], prior, zero)
+        assert Laplace.by_few(target, few[1], prior, zero) is None  # steps are too long
     slope = target.gradient(normal.mean[None])[0]
     assert slope @ np.linalg.solve(normal.precision, slope) < 1e-4
     assert_allclose(normal.precision, target.hessian(normal.mean[None])[0], rtol=0.02, atol=20.0)

@@ -11,17 +11,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, VotingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import BayesianRidge, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 import surrokit as sk
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit_sklearn.estimators import polynomial_ridge, takes_weights
@@ -157,18 +156,6 @@ def test_wide_differences_where_predictions_are_constant_in_pieces(estimator):
     assert gradient_error(surrogate) < min(0.3, 0.5 * gradient_error(narrow))
 
 
-def test_variances():
-    process = fitted(GaussianProcessRegressor(optimizer=None, alpha=1e-4))
-    assert VARIANCE in process.capabilities
-    near, far = process.variance(FRESH[:5]), process.variance(FRESH[:5] + 30.0)
-    # The prior variance of the kernel, in the units of what the trend leaves of U.
-    assert_allclose(far, process.scale**2, rtol=1e-6)
-    assert 0.0 < near.min() < near.max() < far.min()
-    bayesian = fitted(make_pipeline(PolynomialFeatures(2), BayesianRidge()))
-    assert bayesian.variance(FRESH[:5]).shape == (5,)
-    assert VARIANCE not in fitted(SVR()).capabilities
-
-
 def test_positions_out_of_reach_are_rejected_and_no_error():
     q = np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0], [np.nan, 0.0, 0.0], [0.0, -np.inf, 0.0]])
     outside = [False, True, True, True]
@@ -176,8 +163,6 @@ def test_positions_out_of_reach_are_rejected_and_no_error():
     value, slope = surrogate.value_and_gradient(q)
     assert_array_equal(np.isinf(value), outside)
     assert_array_equal(np.isnan(slope).any(axis=1), outside)
-    process = fitted(GaussianProcessRegressor(optimizer=None, alpha=1e-4))
-    assert_array_equal(np.isinf(process.variance(q)), outside)
     assert np.isinf(surrogate.value(q[1:])).all()
     assert surrogate.gradient(np.empty((0, DIM))).shape == (0, DIM)
     turned = fitted(Odd(beyond=np.nan)).value(np.array([[0.0, 0.0, 0.0], [300.0, 0.0, 0.0]]))
@@ -189,16 +174,15 @@ def test_positions_out_of_reach_are_rejected_and_no_error():
 
 def test_the_trend_grows_where_the_regressor_does_not_and_never_bends_down():
     far = 20.0 * np.eye(DIM)
-    flat = fitted(KernelRidge(kernel="rbf", gamma=1.0), trend="none")
-    assert np.ptp(np.append(flat.value(far), flat.level)) < 1e-6
     grown = fitted(KernelRidge(kernel="rbf", gamma=1.0))
     assert (grown.value(far) > 50.0).all()
-    assert gradient_error(grown) < gradient_error(flat)
+    flat = attrs.evolve(grown, curvature=0.0)
+    assert np.ptp(np.append(flat.value(far), flat.level)) < 1e-6
     rows = evaluations()
     assert fitted(Ridge(), attrs.evolve(rows, values=-rows.values)).curvature == 0.0
-    q = np.array([[1.0], [-1.0], [1.0 + 1e-12]])  # at one distance
-    ring = Evaluations(positions=q, values=[1.0, 2.0, 1.0])
-    assert np.isfinite(fitted(Ridge(), ring, tail="full").value(q)).all()
+    q = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # at one distance
+    ring = Evaluations(positions=q, values=[1.0, 2.0, 1.0, 2.0])
+    assert np.isfinite(fitted(Ridge(), ring).value(q)).all()
     constant = fitted(Ridge(), attrs.evolve(rows, values=np.full(150, 5.0)))
     assert_allclose(constant.value(FRESH), 5.0)
     assert_allclose(constant.gradient(FRESH), 0.0, atol=1e-12)
@@ -229,10 +213,9 @@ def test_quality_is_that_of_a_fit_to_other_points_and_no_more_are_taken_than_wan
     assert good.variance < 0.02 < bad.variance
     assert good.gradient_error < 0.05 < bad.gradient_error
     assert fitted(Ridge()).quality.gradient_error is None
-    assert fitted(Ridge(), hold_out=0.0).quality is None
     for n in (5, 49):
         assert fitted(Ridge(), evaluations(n)).quality is None
-    surrogate = fitted(polynomial_ridge(degree=3), evaluations(400), hold_out=0.3)
+    surrogate = fitted(polynomial_ridge(degree=3), evaluations(1200))
     q = evaluations(2000, seed=11).positions
     found = np.var(surrogate.value(q) - potential(q))
     assert 0.2 * found < surrogate.quality.variance < 5.0 * found
@@ -247,8 +230,7 @@ def test_quality_is_that_of_a_fit_to_other_points_and_no_more_are_taken_than_wan
 
 def seen_by(regressor, positions, values, **settings):
     """Return what a regressor is fitted to, in the order of its own: positions and weights."""
-    rows = Evaluations(positions=positions, values=values)
-    made = fitted(regressor, rows, trend="none", hold_out=0.0, **settings)
+    made = fitted(regressor, Evaluations(positions=positions, values=values), **settings)
     return made.whitening.undo(made.regressor.rows_[:, :-1]), made.regressor.weights_
 
 
@@ -266,7 +248,6 @@ def test_far_tail_rows_count_less_and_then_nothing():
     trust = [1.0, 1.0, 1 / 16, (12 / 59) ** 4, (12 / 61) ** 4, (12 / 119) ** 4]
     assert_allclose(seen_by(Odd(), positions, values)[1], trust)
     assert len(seen_by(Unweighted(), positions, values)[0]) == 4
-    assert_array_equal(seen_by(Odd(), positions, values, tail="full")[1], np.ones(7))
 
 
 def test_positions_that_ran_away_on_a_plateau_are_left_out():
@@ -284,7 +265,7 @@ def test_weights_go_to_regressors_that_take_them():
     far = evaluations(5, seed=3, shift=6.0)
     inner = make_pipeline(StandardScaler(), Odd())
     for estimator in (Odd(), inner, make_pipeline(StandardScaler(), inner)):
-        last = fitted(estimator, evaluations(), far, hold_out=0.0).regressor
+        last = fitted(estimator, evaluations(), far).regressor
         while not isinstance(last, Odd):
             last = last[-1]
         assert np.count_nonzero(last.weights_ < 0.1) == 5
@@ -337,24 +318,9 @@ def test_fits_that_fail(estimator, message):
         fitted(estimator)
 
 
-@pytest.mark.parametrize(
-    ("where", "size", "message"),
-    [
-        ("values", 1e200, r"values as large as .* overflow when squared"),
-        ("positions", 1e300, "covariance of the training rows is not"),
-    ],
-)
-def test_overflow_with_every_row_in_full(where, size, message):
-    rows = evaluations(20)
-    large = getattr(rows, where).copy()
-    large[3] = size
-    with pytest.raises(SurrogateFitError, match=message):
-        fitted(Ridge(), attrs.evolve(rows, **{where: large}), tail="full")
-
-
 def test_warnings_are_passed_on():
     with pytest.warns(ConvergenceWarning, match="slow"):
-        fitted(Failing(), hold_out=0.0)
+        fitted(Failing())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ConvergenceWarning, match="slow"):
@@ -386,10 +352,7 @@ def test_names_and_parameters():
         (Ridge(), {"parameters": {"beta": 1.0}}, "cannot be set on Ridge: Invalid parameter 'be"),
         ("sklearn.svm.SVR", {"parameters": {"c": 1}}, "could not be made of parameters c=1"),
         ("sklearn.ensemble.VotingRegressor", {}, r"of parameters \(none\): .*estim"),
-        (Ridge(), {"trend": "cubic"}, "trend must be one of"),
-        (Ridge(), {"tail": "cut"}, "tail must be one of"),
         (Ridge(), {"max_points": 0}, "max_points must be a whole number of at least"),
-        (Ridge(), {"hold_out": 0.9}, "hold_out must be a share between 0 and 0.5"),
     ],
 )
 def test_settings_that_make_no_sense(estimator, settings, message):

@@ -1,1 +1,0 @@
-"""How notebooks show parts: HTML, in which all text is escaped."""
