@@ -280,7 +280,7 @@ def read_target(path: Path) -> Spec:
     read, as a setting that is text could.
     """
     with closing(Store.open(path)) as store, reading(path):
-        settings = store.facts()["settings"]
+        settings = store.facts_of_run()["settings"]
         target, name = from_plain(settings.get("target")), str(settings.get("name"))
     if target is None or not is_data("potential", target, default_catalogue()):
         of = name if target is None else _describe(target)

@@ -61,7 +61,7 @@ def _scaling(facts: Mapping[str, Any]) -> Scaling | None:
 def read_parameters(store: Store) -> tuple[Parameters, CoordinateMap]:
     """Return names and bounds of a run's target, and the map to the user's coordinates."""
     with reading(store.path):
-        facts = store.facts()
+        facts = store.facts_of_run()
         held = facts["target"]
         if not is_bounded([held["dim"], held["parameters"]]):
             raise LedgerError(

@@ -370,6 +370,13 @@ class Store:
         with reading(self.path):
             self.execute_many("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
+    def facts_of_run(self) -> dict[str, Any]:
+        """Return the facts of a run; LedgerError is raised if the file is a model's."""
+        facts = self.facts()
+        if "model" in facts:
+            raise LedgerError(f"{self.path} holds no run; give it to surrokit.model")
+        return facts
+
     def facts(self) -> dict[str, Any]:
         """Return the facts by name."""
         with reading(self.path):

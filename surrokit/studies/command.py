@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,9 +68,15 @@ def _declared(text: str) -> tuple[str, Parameter | Bounds | None]:
 def ask_command(file: Path, n: int | None) -> None:
     """Print a table of positions at which the model is to be evaluated."""
     study = _open(file)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
     writer.writerows(study.ask(n).tolist())
+    # the names of columns are asked for again: they are changed for a screen alone
+    if sys.stdout.isatty():
+        say(table.getvalue(), nl=False)
+    else:
+        sys.stdout.write(table.getvalue())
     _say(study, err=True)
 
 
