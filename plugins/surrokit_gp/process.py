@@ -10,7 +10,6 @@ from surrokit.arguments import (
     one_of,
     optional_positive_integer,
     positive,
-    positive_integer,
 )
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
@@ -58,8 +57,6 @@ class Process:
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
         Those to use; None to find them.
-    max_iterations
-        Most iterations of the search.
     max_signal
         Largest standard deviation of the process that the search looks at, in standard deviations
         of the values. A process far above it is close to a polynomial, and loses digits.
@@ -85,7 +82,6 @@ class Process:
             lambda value: isinstance(value, Hyperparameters | None),
         ),
     )
-    max_iterations: int = attrs.field(default=50, validator=positive_integer)
     max_signal: float = attrs.field(default=5.0, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
@@ -303,9 +299,7 @@ class ProcessLearner(KeepingLearner):
                 value, slopes = sparse_likelihood(few, found, inducing)
             return value, space.slope(slopes, rows.dim)
 
-        return space.unpack(
-            search(objective, list(space.starts), space.bounds, settings.max_iterations)
-        )
+        return space.unpack(search(objective, list(space.starts), space.bounds, 50))
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""

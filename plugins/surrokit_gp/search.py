@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 from scipy.optimize import minimize
 
-from surrokit.arguments import is_number, not_negative, positive
+from surrokit.arguments import Limits, is_number, not_negative, positive
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
@@ -24,21 +24,17 @@ Likelihood: TypeAlias = tuple[float, FloatArray]
 log sigma, and whatever else it depends on."""
 
 
-def _scales(value: Any) -> Any:
-    if is_number(value) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return float(value)
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return tuple(value.tolist() if isinstance(value, np.ndarray) else value)
-    return value
+def _plain(value: Any) -> Any:
+    plain = np.asarray(value).tolist()
+    return tuple(plain) if isinstance(plain, list) else plain
 
 
-def _positive_scales(_: object, __: object, value: Any) -> None:
-    scales = value if isinstance(value, tuple) else (value,)
-    if not scales or not all(is_number(x) and 0.0 < x < math.inf for x in scales):
-        raise ConfigurationError(
-            "length_scales must be a positive finite number, or one for each coordinate, "
-            f"got {value!r}"
-        )
+def _are_positive(scales: Any) -> bool:
+    each = scales if isinstance(scales, tuple) else (scales,)
+    return bool(each) and all(is_number(x) and 0.0 < x < math.inf for x in each)
+
+
+_SCALES = Limits("a positive finite number, or one for each coordinate", _are_positive)
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +58,7 @@ class Hyperparameters:
         If a number makes no sense.
     """
 
-    length_scales: LengthScales = attrs.field(converter=_scales, validator=_positive_scales)
+    length_scales: LengthScales = attrs.field(converter=_plain, validator=_SCALES)
     signal_sd: float = attrs.field(validator=positive)
     noise_sd: float = attrs.field(validator=not_negative)
 

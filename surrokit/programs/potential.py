@@ -102,11 +102,10 @@ def command_potential(
     _check_wanted(gradient, jacobian, vjp, is_map=is_map)
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
-    taken = declared if model is None else model.of_map
     check_seconds("timeout", timeout)
     words, text = read_command(command, Path.cwd() if folder is None else Path(folder).absolute())
     caller = Caller(words=words, text=text, timeout=timeout)
-    named = None if parameters is None else taken
+    named = None if parameters is None else declared
 
     def wanting(*names: str) -> Callable[..., Any]:
         return partial(_ask, caller, named, names)

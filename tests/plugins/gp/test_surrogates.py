@@ -13,7 +13,6 @@ from surrokit_gp.search import Hyperparameters
 
 DIM = 3
 FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.01}
-QUICK = {"max_iterations": 15}
 COMPONENTS = {
     component.name: component
     for component in surrokit_components()
@@ -258,13 +257,13 @@ def test_a_search_may_look_at_some_rows_only(factory, monkeypatch):
         monkeypatch.setattr(process_module, name, spied)
     full = factory is GaussianProcess
     rows = evaluations(100, gradients=True)
-    assert fitted(factory(n_search=60, **QUICK), rows).n_points == 100
+    assert fitted(factory(n_search=60), rows).n_points == 100
     assert sizes[0] <= 60
     sizes.clear()
-    fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
+    fitted(factory(n_search=5, mean="quadratic"), rows)
     assert 15 <= sizes[0] <= (40 if full else 20)
     sizes.clear()
-    fitted(factory(n_search=None, **QUICK), rows)
+    fitted(factory(n_search=None), rows)
     assert sizes.count(400 if full else 100) > 5
 
 
@@ -302,7 +301,7 @@ def test_what_a_fitted_process_shows():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("mean", "cubic"), ("whiten", 1), ("hyperparameters", 3.0), ("max_iterations", 1.5)),
+        *(("mean", "cubic"), ("whiten", 1), ("hyperparameters", 3.0)),
         *(("n_search", 0), ("tail", "cut"), ("max_signal", 0), ("gradients", "auto")),
         *(("inducing", "grid"), ("n_inducing", 0)),
     ],
