@@ -60,19 +60,23 @@ class Compute:
 
     def __attrs_post_init__(self) -> None:
         _check_executor(self.executor, self.workers)
-        _check_timeout(self.timeout, self._where)
+        check_seconds("timeout", self.timeout)
+        if self.timeout is not None and self._where != "processes":
+            raise ConfigurationError(
+                "a call that hangs is ended with its worker process, which surrokit must have "
+                f"started; pass compute=sk.Compute(workers=4, timeout={self.timeout:g}), or raise "
+                "TimeoutError in the target itself"
+            )
         if self.on_error not in ("reject", "raise", "retry"):
             raise ConfigurationError(
                 f"on_error must be 'reject', 'raise' or 'retry', got {self.on_error!r}"
             )
-        if self.retries is None:
-            return
-        if self.on_error != "retry":
+        if self.retries is not None and self.on_error != "retry":
             raise ConfigurationError(
                 f"retries is given, but on_error is {self.on_error!r}, so that nothing is tried "
                 "again; pass on_error='retry', or leave retries out"
             )
-        if not is_whole(self.retries, 1):
+        if self.retries is not None and not is_whole(self.retries, 1):
             raise ConfigurationError(
                 f"retries must be a whole number of at least 1, got {self.retries!r}"
             )
@@ -148,17 +152,6 @@ def _check_executor(executor: object, workers: object) -> None:
         raise ConfigurationError(
             "workers is given together with an executor, which has workers already; leave "
             "workers out, or pass compute=sk.Compute(executor='threads', workers=4), say"
-        )
-
-
-def _check_timeout(timeout: float | None, executor: object) -> None:
-    check_seconds("timeout", timeout)
-    if timeout is not None and executor != "processes":
-        raise ConfigurationError(
-            "timeout is kept by killing the worker process of a call that hangs, which can only be "
-            "done to processes that surrokit has started; pass "
-            f"compute=sk.Compute(executor='processes', timeout={timeout:g}), or raise TimeoutError "
-            "in the target itself"
         )
 
 

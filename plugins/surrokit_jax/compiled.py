@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import is_whole, load_library
+from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError, ResultTypeError
 from surrokit.types import FloatArray
 
 MOST_AT_ONCE = 1024
 """Rows of one call; more are taken in parts, for the sake of memory."""
 
+_TINY = np.finfo(np.float64).tiny
 _TURN_ON = (
     'jax.config.update("jax_enable_x64", True)  # before any array is made, or JAX_ENABLE_X64=1 '
     "in the environment"
@@ -52,69 +52,61 @@ def padded(n: int) -> int:
 
 
 @attrs.define(eq=False)
-class Compiled:
-    """A function of one position, compiled for rows at its first call, also that of a copy.
+class Functions:
+    """What ``derived`` makes of a function: functions of a position (dim,) by name, in JAX.
 
-    It takes a position (dim,), perhaps with further arrays, and returns an array; ``what`` it is,
-    is for messages.
+    They may take further arrays. Each is compiled for rows at its first call, also that of a copy,
+    to which the function goes by its code. ``what`` it is, is for messages.
     """
 
     what: str
+    derived: Callable[[Any], Mapping[str, Callable[..., Any]]]
     function: Callable[..., Any]
-    _program: Any = attrs.field(init=False, default=None)
+    _programs: dict[str, Any] = attrs.field(init=False, factory=dict, repr=False)
 
-    def __call__(self, *rows: FloatArray) -> FloatArray:
-        """Return the results at n rows, shape (n, ...); ResultTypeError if in single precision."""
-        if self._program is None:
+    def __call__(self, name: str, *rows: FloatArray) -> FloatArray:
+        """Return the results of one at n rows, shape (n, ...).
+
+        ResultTypeError is raised if they are in single precision.
+        """
+        if name not in self._programs:
             jax = load_jax()
-            self._program = jax.jit(jax.vmap(self.function))
+            self._programs[name] = jax.jit(jax.vmap(self.derived(self.function)[name]))
         starts = range(0, max(len(rows[0]), 1), MOST_AT_ONCE)
-        parts = [self._at_once([array[at : at + MOST_AT_ONCE] for array in rows]) for at in starts]
+        parts = [
+            self._at_once(name, [array[at : at + MOST_AT_ONCE] for array in rows]) for at in starts
+        ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def __reduce__(self) -> tuple[Any, tuple[str, Callable[..., Any]]]:
-        return Compiled, (self.what, self.function)
+    def __reduce__(self) -> tuple[Any, tuple[Any, bytes]]:
+        return travel(Functions, self.what, self.derived, self.function)
 
-    def _at_once(self, rows: list[FloatArray]) -> FloatArray:
+    def _at_once(self, name: str, rows: list[FloatArray]) -> FloatArray:
         n = len(rows[0])
+        rows = [_kept_from_zero(array) for array in rows]
         if more := padded(max(n, 1)) - n:
             first = [array[:1] if n else np.zeros((1, *array.shape[1:])) for array in rows]
             pairs = zip(rows, first, strict=True)
             rows = [np.concatenate([array, np.repeat(one, more, 0)]) for array, one in pairs]
-        array = np.asarray(self._program(*rows))
+        array = np.asarray(self._programs[name](*rows))
         _check_precision(self.what, array.dtype)
         return array[:n].copy()
 
 
-class Travelling(ABC):
-    """Base of an attrs class that is made of functions in JAX, compiled when they are first called.
-
-    When it is pickled they go along by their code.
-    """
-
-    __slots__ = ()
-    what: ClassVar[str]
-    _compiled: dict[str, Compiled]
-
-    @abstractmethod
-    def of_one(self) -> Mapping[str, Callable[..., Any]]:
-        """Return the functions of one position (dim,) by name."""
-
-    def call(self, name: str, *rows_at_once: FloatArray) -> FloatArray:
-        """Return what one of the functions gives at rows."""
-        if name not in self._compiled:
-            self._compiled[name] = Compiled(self.what, self.of_one()[name])
-        return self._compiled[name](*rows_at_once)
-
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        import cloudpickle  # late: importing stays fast
-
-        fields: Any = attrs.fields(type(self))  # type: ignore[arg-type]
-        settings = {field.name: getattr(self, field.name) for field in fields if field.init}
-        return _rebuild, (cloudpickle.dumps((type(self), settings)),)
+def _kept_from_zero(array: FloatArray) -> FloatArray:
+    """Return an array with no number but 0 that the compiler takes for 0."""
+    lost = (np.abs(array) < _TINY) & (array != 0.0)
+    return np.where(lost, np.copysign(_TINY, array), array) if lost.any() else array
 
 
-def _rebuild(packed: bytes) -> Any:
+def travel(kind: Callable[..., Any], *given: Any) -> tuple[Any, tuple[Any, bytes]]:
+    """Return what pickles something that is made anew, of what cloudpickle can send."""
+    import cloudpickle  # late: importing stays fast
+
+    return _arrive, (kind, cloudpickle.dumps(given))
+
+
+def _arrive(kind: Callable[..., Any], packed: bytes) -> Any:
     import cloudpickle  # late: importing stays fast
 
     is_new = "jax" not in sys.modules
@@ -122,8 +114,7 @@ def _rebuild(packed: bytes) -> Any:
     if is_new:  # before anything is unpacked: arrays would be in single precision
         jax.config.update("jax_enable_x64", True)
     load_jax()
-    kind, settings = cloudpickle.loads(packed)
-    return kind(**settings)
+    return kind(*cloudpickle.loads(packed))
 
 
 def trace(what: str, function: Callable[[Any], Any], dim: int) -> tuple[int, ...]:
@@ -168,30 +159,25 @@ def why_not(function: Callable[..., Any], *sizes: int) -> Exception | None:
     return None
 
 
-def orders(
-    what: str, functions: Sequence[tuple[Callable[..., Any], int]], dim: int, wanted: int | None
-) -> int:
-    """Return how many of the derivatives of growing order JAX can make, ``wanted`` at most.
+def orders(what: str, functions: Sequence[tuple[Callable[..., Any], int]], dim: int) -> int:
+    """Return how many of the derivatives of growing order JAX can make, at least 1.
 
-    Each takes so many vectors (dim,). ConfigurationError is raised if these are not as many as are
-    wanted, or for None not the first.
+    Each takes so many vectors (dim,).
     """
-    if wanted is not None and not (is_whole(wanted, 0) and wanted <= len(functions)):
-        raise ConfigurationError(
-            f"derivatives must be a whole number between 0 and {len(functions)}, or None, got "
-            f"{wanted!r}"
-        )
-    for order, (function, n) in enumerate(functions[:wanted]):
-        error = why_not(function, *(dim,) * n)
-        if error is not None and (wanted is not None or order == 0):
-            times = ("once", "twice", "three times")[order]
-            raise ConfigurationError(
-                f"JAX cannot differentiate {what} {times}: {_brief(error)}; pass "
-                f"derivatives={order}"
-            ) from error
-        if error is not None:
+    for order, (function, n) in enumerate(functions):
+        if (error := why_not(function, *(dim,) * n)) is not None:
+            if order == 0:
+                raise no_gradient(what, error) from error
             return order
-    return len(functions[:wanted])
+    return len(functions)
+
+
+def no_gradient(what: str, error: Exception) -> ConfigurationError:
+    """Return the error for a function that JAX cannot differentiate."""
+    return ConfigurationError(
+        f"JAX cannot differentiate {what}: {_brief(error)}. Give it to surrokit.potential or "
+        "surrokit.forward_potential as a plain function, for its values alone"
+    )
 
 
 def _brief(error: Exception) -> str:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 import numpy as np
 
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
-from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
-from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
+from surrokit.targets.bounds import with_bounds
 from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
-from surrokit_jax.compiled import Compiled, Travelling, load_jax, orders, trace
-from surrokit_jax.constraints import to_user
+from surrokit_jax.compiled import Functions, load_jax, orders, trace
 
 Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
 Function: TypeAlias = Callable[..., Any]
@@ -27,7 +25,7 @@ Function: TypeAlias = Callable[..., Any]
 _OFFERED: tuple[Capabilities, ...] = (
     frozenset({can.GRADIENT}),
     frozenset({can.HESSIAN, can.HESSIAN_PRODUCT}),
-    frozenset({can.HESSIAN_DERIVATIVE, can.HESSIAN_DIAGONAL}),
+    frozenset({can.HESSIAN_DERIVATIVE}),
 )
 
 
@@ -38,12 +36,10 @@ def from_jax(
     dim: int | None = None,
     example: Any = None,
     plausible: Mapping[str, Any] | None = None,
-    derivatives: int | None = None,
 ) -> Potential:
     """Make a target of a log density written in JAX.
 
-    The density is compiled together with the map from the line to the parameters, once for each
-    of few numbers of rows, and takes all chains in one call.
+    The density is compiled once for each of few numbers of rows, and takes all chains in one call.
 
     Parameters
     ----------
@@ -59,14 +55,13 @@ def from_jax(
         and shapes are taken. A path of keys is a name, such as ``layer.weights``.
     plausible
         As for :func:`surrokit.potential`.
-    derivatives
-        Highest order of derivatives to offer, 0 to 3; None for all that JAX can trace.
 
     Returns
     -------
     Potential
-        On the line; it carries the parameters. With derivatives it offers gradients, Hessians and
-        their products, and contractions of third derivatives, also of constrained parameters.
+        On the line, as :func:`surrokit.potential` returns. It offers gradients, and unless
+        constraints tie numbers Hessians, their products and contractions of third derivatives as
+        far as JAX can trace them.
 
     Raises
     ------
@@ -89,17 +84,16 @@ def from_jax(
             )
     check_number("log_density", function, declared.dim)
 
-    def on_line(z: Any) -> Any:
-        q, log_jacobian = to_user(declared, z)
-        return -function(q) - log_jacobian
+    def value(q: Any) -> Any:
+        return -function(q)
 
-    return JaxPotential(
-        function=on_line,
+    inner = JaxPotential(
+        functions=Functions("the log density", derivatives_of, value),
         parameters=declared,
-        transform=map_of(declared),
-        derivatives=highest_order("log_density", on_line, declared.free, derivatives),
+        order=highest_order("log_density", value, declared.dim),
         plausible=Plausible.declare(plausible, declared),
     )
+    return with_bounds(inner, declared)
 
 
 def declare(
@@ -146,11 +140,11 @@ def check_number(what: str, function: Callable[[Any], Any], dim: int) -> None:
         )
 
 
-def highest_order(what: str, function: Callable[[Any], Any], dim: int, wanted: int | None) -> int:
-    """Return the highest order of derivatives that U of a position (dim,) offers, 0 to 3."""
+def highest_order(what: str, function: Callable[[Any], Any], dim: int) -> int:
+    """Return the highest order of derivatives that U of a position (dim,) offers, 1 to 3."""
     made = derivatives_of(function)
     names = {"value_and_gradient": 1, "hessian_product": 2, "hessian_form_gradient": 2}
-    return orders(what, [(made[name], n) for name, n in names.items()], dim, wanted)
+    return orders(what, [(made[name], n) for name, n in names.items()], dim)
 
 
 def derivatives_of(potential: Function) -> dict[str, Function]:
@@ -176,89 +170,64 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
         "value_and_gradient": value_and_gradient,
         "hessian": matrix,
         "hessian_product": lambda z, u: jax.jvp(jax.grad(potential), (z,), (u,))[1],
-        "hessian_diagonal": lambda z: jax.numpy.diagonal(matrix(z)),
         "hessian_trace_gradient": jax.grad(lambda z, a: jax.numpy.sum(a * matrix(z))),
         "hessian_form_gradient": jax.grad(form),
-        "hessian_diagonal_gradient": jax.grad(
-            lambda z, c: jax.numpy.vdot(c, jax.numpy.diagonal(matrix(z)))
-        ),
     }
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class JaxPotential(Travelling):
-    """A potential on the line, of which every method is compiled at its first call.
+class JaxPotential:
+    """A potential of which every method is compiled at its first call.
 
-    ``function`` is U of one position (dim,) on the line, in JAX, and ``transform`` the map from
-    there to the user's ``parameters``. Derivatives are offered up to an order, 0 to 3.
+    ``functions`` are U and its derivatives, offered up to an ``order``.
     """
 
-    what = "the log density"
-
-    function: Callable[[Any], Any]
+    functions: Functions
     parameters: Parameters
-    transform: CoordinateMap
-    derivatives: int
+    order: int
     plausible: Plausible | None = None
-    dim: int = attrs.field()
-    observed_data: Mapping[str, Any] = attrs.field(factory=dict)
-    missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    unnormalized: tuple[str, ...] = ("log_density",)
-    _compiled: dict[str, Compiled] = attrs.field(init=False, factory=dict, repr=False)
+    dim: int = attrs.field(init=False)  # once: adding up takes as long as a small gradient
+    unnormalized: ClassVar[tuple[str, ...]] = ("log_density",)
 
     @dim.default
-    def _on_line(self) -> int:
-        return self.parameters.free  # once: adding up takes as long as a small gradient
+    def _dim(self) -> int:
+        return self.parameters.dim
 
     @property
     def capabilities(self) -> Capabilities:
         """Derivatives up to the highest order, and ``initial`` with a plausible place."""
         own = frozenset() if self.plausible is None else frozenset({can.INITIAL})
-        return own.union(*_OFFERED[: self.derivatives])
+        return own.union(*_OFFERED[: self.order])
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), at positions of shape (n, dim)."""
-        return self._call("value", positions)
+        return self.functions("value", check_positions(positions, self.dim))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
-        both = self._call("value_and_gradient", positions)
+        both = self.functions("value_and_gradient", check_positions(positions, self.dim))
         return both[:, 0].copy(), both[:, 1:].copy()
 
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return the second derivatives, shape (n, dim, dim)."""
-        return self._call("hessian", positions)
+        return self.functions("hessian", check_positions(positions, self.dim))
 
     def hessian_product(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return G u, G the Hessian, shape (n, dim)."""
-        return self._call("hessian_product", positions, check_vectors(vectors, positions))
-
-    def hessian_diagonal(self, positions: FloatArray) -> FloatArray:
-        """Return the diagonal of the Hessian, shape (n, dim)."""
-        return self._call("hessian_diagonal", positions)
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_product", q, check_vectors(vectors, q))
 
     def hessian_trace_gradient(self, positions: FloatArray, matrices: FloatArray) -> FloatArray:
         """Return tr(A d_k G) for each k, shape (n, dim)."""
-        a = check_matrices(matrices, positions)
-        return self._call("hessian_trace_gradient", positions, a)
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_trace_gradient", q, check_matrices(matrices, q))
 
     def hessian_form_gradient(self, positions: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return u^T d_k G u for each k, shape (n, dim)."""
-        return self._call("hessian_form_gradient", positions, check_vectors(vectors, positions))
-
-    def hessian_diagonal_gradient(self, positions: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return sum_j c_j d_k G_jj for each k, shape (n, dim)."""
-        c = check_vectors(weights, positions)
-        return self._call("hessian_diagonal_gradient", positions, c)
+        q = check_positions(positions, self.dim)
+        return self.functions("hessian_form_gradient", q, check_vectors(vectors, q))
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions in the plausible place, shape (n, dim)."""
         assert self.plausible is not None
-        return self.transform.to_unbounded(self.plausible.draw(rng, n))
-
-    def of_one(self) -> Mapping[str, Callable[..., Any]]:
-        """Return U and its derivatives as functions of one position (dim,)."""
-        return derivatives_of(self.function)
-
-    def _call(self, name: str, positions: FloatArray, *factors: FloatArray) -> FloatArray:
-        return self.call(name, check_positions(positions, self.dim), *factors)
+        return self.plausible.draw(rng, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -16,8 +17,8 @@ from surrokit.errors import ConfigurationError
 from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.types import FloatArray
-from surrokit_jax.compiled import Compiled, load_jax
-from surrokit_jax.density import JaxPotential, check_number, highest_order
+from surrokit_jax.compiled import Functions, load_jax, travel
+from surrokit_jax.density import JaxPotential, check_number, derivatives_of, highest_order
 from surrokit_jax.numpyro_rows import regression_of
 
 _TRIED = 64  # positions at which a number is the same if it is constant
@@ -25,16 +26,16 @@ _TRIED = 64  # positions at which a number is the same if it is constant
 
 def from_numpyro(
     model: Callable[..., Any], *args: Any, rows: bool | None = None, **kwargs: Any
-) -> JaxPotential | ModelledPotential:
+) -> ModelledPotential:
     """Make a target of a model written down with NumPyro.
 
     Chains move in NumPyro's unconstrained space. Draws come back by the names of the model's sites,
     with constrained values; deterministic sites are among them.
 
-    A model with one observed site that is a regression of a known family, whose predictor is linear
-    in the unconstrained parameters, becomes a sum over rows: a few of them then stand for all, as
-    for :func:`surrokit.rows_potential`. What it is, is read from JAX's graph, and its density is
-    compared with NumPyro's own. Else ``target.missing`` says why not.
+    A model with one observed site that is a regression with normal priors becomes a sum over rows:
+    a few of them then stand for all, as for :func:`surrokit.rows_potential`. What it is, is read
+    from JAX's graph, and its density is compared with NumPyro's own. Else ``target.missing`` says
+    why not.
 
     Parameters
     ----------
@@ -48,10 +49,9 @@ def from_numpyro(
 
     Returns
     -------
-    JaxPotential or ModelledPotential
-        The latter is a sum over rows, with Hessians and their products. The former has gradients,
-        Hessians and their products, and contractions of third derivatives, as far as JAX can trace
-        them.
+    ModelledPotential
+        With gradients, and with what :func:`from_jax` offers or, as a sum over rows, Hessians and
+        their products.
 
     Raises
     ------
@@ -64,29 +64,30 @@ def from_numpyro(
     load_jax()
     load_library("numpyro", "numpyro")
     sites, reported = _sites(model, args, kwargs)
-    dim = sites.own.dim
-    check_number("the model's potential", sites.potential, dim)
+    line = Parameters.unnamed(sites.own.dim)
+    check_number("the model's potential", sites.potential, line.dim)
+    whole = JaxPotential(
+        functions=Functions("the log density", derivatives_of, sites.potential),
+        parameters=line,
+        order=highest_order("the model's potential", sites.potential, line.dim),
+    )
+    n_rows = sum(array.size for array in sites.observed.values())
+    start = np.zeros(line.dim)
+    found, reason = sum_if_safe(rows, n_rows, whole, start, lambda: regression_of(sites))
     transform = ModelMap(
         reported=reported,
         own=sites.own,
-        constrain=Compiled("the model", sites.constrained),
+        constrain=partial(Functions("the model", _constrained, sites.constrained), "all"),
         unconstrain=sites.unconstrain,
     )
-    whole = JaxPotential(
-        function=sites.potential,
-        parameters=reported,
-        transform=transform,
-        derivatives=highest_order("the model's potential", sites.potential, dim, None),
-        dim=dim,
-        observed_data=sites.observed,
-        unnormalized=("the model",),
+    missing = {} if found else {ROWS: reason}
+    return ModelledPotential(
+        found or whole, transform, observed_data=sites.observed, missing=missing
     )
-    found, reason = sum_if_safe(
-        rows, lambda: regression_of(sites).as_sum(whole, np.zeros(dim), rows)
-    )
-    if found is None:
-        return attrs.evolve(whole, missing={ROWS: reason})
-    return ModelledPotential(found, transform, observed_data=sites.observed)
+
+
+def _constrained(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {"all": function}
 
 
 def target_of(
@@ -94,7 +95,7 @@ def target_of(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     rows: bool | None = None,
-) -> JaxPotential | ModelledPotential:
+) -> ModelledPotential:
     """Make a target of a model written down with NumPyro, for :func:`surrokit.make`.
 
     Parameters
@@ -159,7 +160,7 @@ class Sites:
         return found
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _again, (self.model, self.args, self.kwargs)  # NumPyro's functions are made anew
+        return travel(_again, self.model, self.args, self.kwargs)  # NumPyro's own are made anew
 
 
 def _sites(

@@ -7,117 +7,86 @@ from typing import Any
 
 import numpy as np
 
-from surrokit.coordinates.parameters import Parameters
-from surrokit.coordinates.transforms import map_of
 from surrokit.errors import NotASumError
-from surrokit.tables.graphs import Family, Form, Regression, form_of
-from surrokit.targets.gaussian import GaussianPrior
+from surrokit.tables.graphs import Form, Regression, form_of, predictor_of
 from surrokit.types import FloatArray
 from surrokit_jax.compiled import load_jax
-from surrokit_jax.density import JaxPotential
 
-_TOTAL = {"total_count": "total"}
-_FAMILIES: Mapping[str, Family] = {
-    "BernoulliLogits": Family("logistic", "logits", Form.LINEAR),
-    "BernoulliProbs": Family("logistic", "probs", Form.LOGISTIC),
-    "BinomialLogits": Family("binomial", "logits", Form.LINEAR, _TOTAL),
-    "BinomialProbs": Family("binomial", "probs", Form.LOGISTIC, _TOTAL),
-    "Poisson": Family("poisson", "rate", Form.EXPONENTIAL),
-    "Exponential": Family("exponential", "rate", Form.EXPONENTIAL),
-    "Normal": Family("gaussian", "loc", Form.LINEAR, {"scale": "scale"}),
-    "StudentT": Family("student", "loc", Form.LINEAR, {"df": "degrees", "scale": "scale"}),
+_FAMILIES = {
+    "BernoulliLogits": ("logistic", "logits", Form.LINEAR),
+    "BernoulliProbs": ("logistic", "probs", Form.LOGISTIC),
+    "Poisson": ("poisson", "rate", Form.EXPONENTIAL),
+    "Normal": ("gaussian", "loc", Form.LINEAR),
 }
 
 
 def regression_of(sites: Any) -> Regression:
     """Return a model's one observed site, of its sites (:mod:`surrokit_jax.numpyro_model`).
 
-    NotASumError is raised if there is not one, or its distribution is no family.
+    NotASumError is raised if there is not one, or distributions are of no known family.
     """
-    jax, dim = load_jax(), sites.own.dim
-    trace = sites.trace(np.zeros(dim))
-    name = _observed_site(trace)
-    family = _FAMILIES[type(_plain(trace[name]["fn"])).__name__]
+    jax = load_jax()
+    jnp, trace = jax.numpy, sites.trace(np.zeros(sites.own.dim))
+    name, latent = _observed_site(trace), sites.own.specs
+    family, argument, form = _FAMILIES[_kind(trace[name])]
+    for other in latent:
+        if _kind(trace[other]) != "Normal":
+            raise NotASumError(f"the prior of {other!r} is not normal")
 
-    def arguments(z: Any) -> dict[str, Any]:
-        site = sites.trace(z)[name]
-        plain, shape = _plain(site["fn"]), np.shape(site["value"])
-        names = (family.argument, *family.constants)
-        return {n: jax.numpy.broadcast_to(getattr(plain, n), shape).ravel() for n in names}
+    def given(z: Any) -> dict[str, Any]:
+        found = sites.trace(z)
 
-    def numbers(z: Any) -> list[Any]:
-        given = arguments(z)
-        predictors = given.pop(family.argument)
-        return [family.predictors(predictors, jax.numpy.log, jax.numpy.log1p), *given.values()]
+        def flat(site: str, what: str) -> Any:
+            array = getattr(_plain(found[site]["fn"]), what)
+            return jnp.broadcast_to(array, np.shape(found[site]["value"])).ravel()
+
+        prior = {"mean": "loc", "sd": "scale"}
+        arrays = {
+            key: jnp.concatenate([flat(each, what) for each in latent])
+            for key, what in prior.items()
+        }
+        if family == "gaussian":
+            arrays["scale"] = flat(name, "scale")
+        return {"argument": flat(name, argument), **arrays}
+
+    def numbers(z: Any) -> dict[str, Any]:
+        arrays = given(z)
+        return {"predictor": predictor_of(arrays.pop("argument"), form, jnp), **arrays}
 
     compiled = jax.jit(numbers)
 
-    def at(position: FloatArray) -> list[FloatArray]:
-        return [np.asarray(each, dtype=np.float64) for each in compiled(position)]
+    def at(position: FloatArray) -> Mapping[str, FloatArray]:
+        return {key: np.asarray(array, np.float64) for key, array in compiled(position).items()}
 
-    def rest(z: Any) -> Any:
-        from numpyro import handlers
-        from numpyro.infer.util import potential_energy
-
-        hidden = handlers.block(sites.model, hide=[name])
-        return potential_energy(hidden, sites.args, dict(sites.kwargs), sites.own.split(z))
-
-    line = Parameters.unnamed(dim)
+    forms, culprit = read_forms(given, sites.own.dim)
+    values = np.asarray(trace[name]["value"], dtype=np.float64).ravel()
     return Regression(
-        name=name,
-        family=family,
-        values=np.asarray(trace[name]["value"], dtype=np.float64).ravel(),
-        read=lambda: read_forms(arguments, dim),
-        arguments=at,
-        prior=lambda: _normal(sites, trace),
-        rest=lambda: JaxPotential(
-            function=rest, parameters=line, transform=map_of(line), derivatives=2
-        ),
+        name=name, family=family, form=form, values=values, forms=forms, culprit=culprit, at=at
     )
-
-
-def _normal(sites: Any, trace: Mapping[str, Mapping[str, Any]]) -> GaussianPrior | None:
-    jnp, specs = load_jax().numpy, sites.own.specs
-    if any(type(_plain(trace[name]["fn"])).__name__ != "Normal" for name in specs):
-        return None
-
-    def moments(z: Any) -> dict[str, Any]:
-        at = sites.trace(z)
-        priors = [(_plain(at[name]["fn"]), spec.shape) for name, spec in specs.items()]
-        return {
-            each: jnp.concatenate(
-                [jnp.broadcast_to(getattr(prior, each), shape).ravel() for prior, shape in priors]
-            )
-            for each in ("loc", "scale")
-        }
-
-    if {*read_forms(moments, sites.own.dim)[0].values()} != {Form.CONSTANT}:
-        return None
-    found = moments(np.zeros(sites.own.dim))
-    return GaussianPrior(mean=np.asarray(found["loc"]), sd=np.asarray(found["scale"]))
 
 
 def _observed_site(trace: Mapping[str, Mapping[str, Any]]) -> str:
     sites = {name: site for name, site in trace.items() if site["type"] == "sample"}
     observed = [name for name, site in sites.items() if site["is_observed"]]
-    for name in observed:
-        if type(sites[name]["fn"]).__name__ == "Unit":
-            raise NotASumError(f"{name!r} is a factor, whose rows are not known")
     if len(observed) != 1:
         raise NotASumError(
             f"it has {len(observed)} observed sites ({', '.join(observed) or 'none'}), not one"
         )
-    name = observed[0]
     for each, site in sites.items():
         if site.get("scale") is not None:
             raise NotASumError(f"the density of {each!r} is scaled by a handler")
-    kind = type(_plain(sites[name]["fn"]))
-    if kind.__name__ not in _FAMILIES or not kind.__module__.startswith("numpyro."):
+    (name,) = observed
+    if (kind := _kind(sites[name])) not in _FAMILIES:
         raise NotASumError(
-            f"{name!r} is distributed as {kind.__name__}, which is no family of rows; there "
-            f"are {', '.join(_FAMILIES)}"
+            f"{name!r} is distributed as {kind}, which is no family of rows; there are "
+            f"{', '.join(_FAMILIES)}"
         )
     return name
+
+
+def _kind(site: Mapping[str, Any]) -> str:
+    kind = type(_plain(site["fn"]))
+    return kind.__name__ if kind.__module__.startswith("numpyro.") else str(kind)
 
 
 def _plain(distribution: Any) -> Any:
@@ -140,17 +109,14 @@ _NESTED = (
 _INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 _RULES = {
-    **{name: name for name in ("exp", "log", "logistic")},
     **dict.fromkeys(_SAME, "same"),
-    **dict.fromkeys(("add", "sub", "add_any", "pad", "neg"), "add"),
-    **dict.fromkeys(("sqrt", "rsqrt", "integer_pow"), "root"),
-    **dict.fromkeys(("reduce_sum", "cumsum"), "sum"),
+    **dict.fromkeys(("add", "sub", "add_any", "pad", "neg", "reduce_sum", "cumsum"), "add"),
+    "exp": "exp",
+    "logistic": "logistic",
     "mul": "multiply",
     "dot_general": "contract",
     "div": "divide",
-    "pow": "power",
     "concatenate": "join",
-    "select_n": "choose",
 }
 
 

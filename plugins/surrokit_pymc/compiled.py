@@ -122,20 +122,12 @@ class Line:
         return function
 
 
-def derivative(model: Any, line: Line, order: int, names: Sequence[str] | None = None) -> Function:
-    """Return the compiled function from a position to U, to U and its gradient, or to its Hessian.
+def potential_of(model: Any, line: Line, *, gradient: bool) -> Function:
+    """Return the compiled function from a position to U, or to U and its gradient."""
+    from pytensor.gradient import grad
 
-    U is minus the log density of the variables of these names, of all for None.
-    """
-    from pytensor.gradient import grad, hessian
-
-    variables = None if names is None else [model[name] for name in names]
-    (number,), position = line.ravel(model, [-model.logp(vars=variables)])
-    outputs: Any = number
-    if order == 1:
-        outputs = (number, grad(number, position, disconnected_inputs="ignore"))
-    elif order == 2:
-        outputs = hessian(number, position, disconnected_inputs="ignore")
+    (value,), position = line.ravel(model, [-model.logp()])
+    outputs = (value, grad(value, position, disconnected_inputs="ignore")) if gradient else value
     function: Function = model.compile_fn(outputs, inputs=[position], point_fn=False)
     return function
 

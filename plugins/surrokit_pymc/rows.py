@@ -3,68 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from surrokit import capabilities as can
-from surrokit.arguments import check_positions
 from surrokit.errors import NotASumError
-from surrokit.tables.graphs import Family, Form, Regression, form_of
-from surrokit.targets.gaussian import GaussianPrior
-from surrokit.types import Capabilities, FloatArray
-from surrokit_pymc.compiled import Compiled, Function, Line, derivative
+from surrokit.tables.graphs import Form, Regression, form_of, predictor_of
+from surrokit.types import FloatArray
+from surrokit_pymc.compiled import Line
 
-_FAMILIES: Mapping[str, Family] = {
-    "BernoulliRV": Family("logistic", 0, Form.LOGISTIC),
-    "BinomialRV": Family("binomial", 1, Form.LOGISTIC, {0: "total"}),
-    "PoissonRV": Family("poisson", 0, Form.EXPONENTIAL),
-    "ExponentialRV": Family("exponential", 0, Form.EXPONENTIAL, reciprocal=True),
-    "NormalRV": Family("gaussian", 0, Form.LINEAR, {1: "scale"}),
-    "StudentTRV": Family("student", 1, Form.LINEAR, {0: "degrees", 2: "scale"}),
+_FAMILIES = {
+    "BernoulliRV": ("logistic", Form.LOGISTIC),
+    "PoissonRV": ("poisson", Form.EXPONENTIAL),
+    "NormalRV": ("gaussian", Form.LINEAR),
 }
-"""Arguments of distributions go by their places."""
+"""Families and forms of the first argument of distributions."""
 
 
 def regression_of(model: Any, line: Line) -> Regression:
     """Return a frozen model's one observed variable.
 
-    NotASumError is raised if there is not one, or its distribution is no family.
+    NotASumError is raised if there is not one, or distributions are of no known family.
     """
-    variable = _observed_variable(model)
-    values = np.asarray(model.rvs_to_values[variable].eval(), dtype=np.float64)
-    compiled = Compiled(model, lambda of: _arguments(of, line, values.shape))
+    import pytensor.tensor as pt
 
-    def read() -> tuple[dict[int, Form], str | None]:
-        given = model.replace_rvs_by_values(variable.owner.op.dist_params(variable.owner))
-        return _read_forms(line.variables(model), given)
+    variable = _observed_variable(model)
+    family, form = _FAMILIES[_kind(variable)]
+    values = np.asarray(model.rvs_to_values[variable].eval(), dtype=np.float64)
+    latent = [model[name] for name in line.own.specs]
+    for each in latent:
+        if _kind(each) != "NormalRV" or model.rvs_to_transforms[each]:
+            raise NotASumError(f"the prior of {each.name!r} is not normal")
+
+    def flat(of: Any, place: int, shape: tuple[int, ...]) -> Any:
+        return pt.broadcast_to(of.owner.op.dist_params(of.owner)[place], shape).ravel()
+
+    def joined(place: int) -> Any:
+        parts = zip(latent, line.own.specs.values(), strict=True)
+        return pt.concatenate([flat(each, place, spec.shape) for each, spec in parts])
+
+    given = {"mean": joined(0), "sd": joined(1), "argument": flat(variable, 0, values.shape)}
+    if family == "gaussian":
+        given["scale"] = flat(variable, 1, values.shape)
+    arrays = dict(zip(given, model.replace_rvs_by_values(list(given.values())), strict=True))
+    forms, culprit = _read_forms(line.variables(model), arrays)
+    arrays["predictor"] = predictor_of(arrays.pop("argument"), form, pt)
+    compiled = line.compile(model, list(arrays.values()))
+
+    def at(position: FloatArray) -> Mapping[str, FloatArray]:
+        found = (np.asarray(array, dtype=np.float64) for array in compiled(position))
+        return dict(zip(arrays, found, strict=True))
 
     return Regression(
         name=variable.name,
-        family=_FAMILIES[type(variable.owner.op).__name__],
+        family=family,
+        form=form,
         values=values.ravel(),
-        read=read,
-        arguments=lambda at: [np.asarray(each, dtype=np.float64) for each in compiled(at)],
-        prior=lambda: _normal(model, line),
-        rest=lambda: _Rest(model, line),
+        forms=forms,
+        culprit=culprit,
+        at=at,
     )
-
-
-def _normal(model: Any, line: Line) -> GaussianPrior | None:
-    given, shapes = [], []
-    for name, spec in line.own.specs.items():
-        variable = model[name]
-        if type(variable.owner.op).__name__ != "NormalRV" or model.rvs_to_transforms[variable]:
-            return None
-        given += variable.owner.op.dist_params(variable.owner)
-        shapes += [spec.shape] * 2
-    given = model.replace_rvs_by_values(given)
-    if {*_read_forms(line.variables(model), given)[0].values()} != {Form.CONSTANT}:
-        return None
-    arrays = line.compile(model, given)(np.zeros(line.own.dim))
-    flat = [np.ravel(np.broadcast_to(a, n)) for a, n in zip(arrays, shapes, strict=True)]
-    return GaussianPrior(mean=np.concatenate(flat[::2]), sd=np.concatenate(flat[1::2]))
 
 
 def _observed_variable(model: Any) -> Any:
@@ -77,9 +75,8 @@ def _observed_variable(model: Any) -> Any:
         raise NotASumError(
             f"it has {len(names)} observed variables ({', '.join(names) or 'none'}), not one"
         )
-    variable = model.observed_RVs[0]
-    kind = type(variable.owner.op).__name__
-    if kind not in _FAMILIES:
+    (variable,) = model.observed_RVs
+    if (kind := _kind(variable)) not in _FAMILIES:
         raise NotASumError(
             f"{variable.name!r} is distributed as {kind.removesuffix('RV')}, which is no family of "
             f"rows; there are {', '.join(name.removesuffix('RV') for name in _FAMILIES)}"
@@ -87,43 +84,8 @@ def _observed_variable(model: Any) -> Any:
     return variable
 
 
-def _arguments(model: Any, line: Line, shape: tuple[int, ...]) -> Function:
-    """Return the compiled function of a position to predictors and settings of the variable."""
-    import pytensor.tensor as pt
-
-    node = _observed_variable(model).owner
-    family, given = _FAMILIES[type(node.op).__name__], node.op.dist_params(node)
-    predictors = family.predictors(given[family.argument], pt.log, pt.log1p)
-    found = [predictors, *(given[at] for at in family.constants)]
-    flat = [pt.broadcast_to(each, shape).ravel() for each in found]
-    return line.compile(model, model.replace_rvs_by_values(flat))
-
-
-class _Rest:
-    """What U has beside the observed variable."""
-
-    capabilities: Capabilities = frozenset({can.GRADIENT, can.HESSIAN})
-
-    def __init__(self, model: Any, line: Line) -> None:
-        self.dim = line.own.dim
-        names = list(line.own.specs)
-        self._orders = [
-            Compiled(model, partial(derivative, line=line, order=k, names=names)) for k in range(3)
-        ]
-
-    def value(self, positions: FloatArray) -> FloatArray:
-        return np.array([float(number) for number in self._at(0, positions)])
-
-    def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows = self._at(1, positions)
-        gradients = np.array([gradient for _, gradient in rows]).reshape(len(rows), self.dim)
-        return np.array([float(number) for number, _ in rows]), gradients
-
-    def hessian(self, positions: FloatArray) -> FloatArray:
-        return np.array(self._at(2, positions)).reshape(-1, self.dim, self.dim)
-
-    def _at(self, order: int, positions: FloatArray) -> list[Any]:
-        return [self._orders[order](row) for row in check_positions(positions, self.dim)]
+def _kind(variable: Any) -> str:
+    return type(variable.owner.op).__name__
 
 
 _SAME = (
@@ -134,35 +96,30 @@ _SAME = (
 _RULES = {
     **dict.fromkeys(_SAME, "same"),
     **dict.fromkeys(("Dot", "BatchedDot", "StructuredDot", "MatMul"), "contract"),
-    **dict.fromkeys(("Add", "Sub", "Neg"), "add"),
-    **dict.fromkeys(("Sqr", "Sqrt", "Reciprocal"), "root"),
-    **dict.fromkeys(("Switch", "Join"), "choose"),  # the axis of a Join comes first
-    "MakeVector": "join",
+    **dict.fromkeys(("Add", "Sub", "Neg", "Sum"), "add"),
+    **dict.fromkeys(("Join", "MakeVector"), "join"),  # the axis of a Join comes first
     "Mul": "multiply",
     "TrueDiv": "divide",
-    "Pow": "power",
     "Exp": "exp",
-    "Log": "log",
     "Sigmoid": "logistic",
-    "Sum": "sum",
 }
 
 
 def _read_forms(
-    inputs: Sequence[Any], outputs: Sequence[Any]
-) -> tuple[dict[int, Form], str | None]:
+    inputs: Sequence[Any], outputs: Mapping[str, Any]
+) -> tuple[dict[str, Form], str | None]:
     """Return the forms of expressions in linear variables, and the first unknown operation."""
     from pytensor.graph.traversal import io_toposort
 
     known: dict[Any, Form] = dict.fromkeys(inputs, Form.LINEAR)
     culprit = None
-    for node in io_toposort(list(inputs), list(outputs)):
+    for node in io_toposort(list(inputs), list(outputs.values())):
         forms = [known.get(variable, Form.CONSTANT) for variable in node.inputs]
         form = form_of(_rule(node), forms)
         if form is Form.OTHER and culprit is None:
             culprit = str(node.op)
         known.update(dict.fromkeys(node.outputs, form))
-    return {i: known.get(each, Form.CONSTANT) for i, each in enumerate(outputs)}, culprit
+    return {name: known.get(each, Form.CONSTANT) for name, each in outputs.items()}, culprit
 
 
 def _rule(node: Any) -> str | None:
@@ -172,5 +129,5 @@ def _rule(node: Any) -> str | None:
     if name == "Cast":
         return "same" if node.outputs[0].dtype == "float64" else None
     if name == "CumOp":
-        return "sum" if op.mode == "add" else None
+        return "add" if op.mode == "add" else None
     return _RULES.get(name)

@@ -13,22 +13,21 @@ from surrokit.arguments import load_library
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError, NotASumError, SurrokitError
+from surrokit.errors import ConfigurationError, SurrokitError
 from surrokit.potentials import Potential
 from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
-from surrokit.targets.summed import SumAndRest
 from surrokit.types import FloatArray
 from surrokit_pymc.compiled import (
     Compiled,
     Function,
     Line,
-    derivative,
     freeze,
     is_random,
     load_pymc,
     map_of_model,
+    potential_of,
     single_precision,
     travel,
 )
@@ -54,10 +53,10 @@ def from_pymc(
     constrained values, and with the model's dimensions and coordinates; deterministic quantities
     are among them. The model is taken as it is now: data that are set later change nothing.
 
-    A model with one observed variable that is a regression of a known family, whose predictor is
-    linear in the unconstrained parameters, becomes a sum over rows: a few of them then stand for
-    all, as for :func:`surrokit.rows_potential`. What it is, is read from PyTensor's graph, and its
-    density is compared with PyMC's own. Else ``target.missing`` says why not.
+    A model with one observed variable that is a regression with normal priors becomes a sum over
+    rows: a few of them then stand for all, as for :func:`surrokit.rows_potential`. What it is, is
+    read from PyTensor's graph, and its density is compared with PyMC's own. Else ``target.missing``
+    says why not.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def from_pymc(
         What evaluates the log density: PyTensor one position at a time, or ``"jax"`` all positions
         in one call, with second and third derivatives as far as JAX can trace them.
     gradient
-        Whether the target offers gradients; False for a likelihood that has none.
+        Whether PyTensor gives gradients; False for a likelihood that has none.
     rows
         True demands a sum over rows, False forbids it; None takes it from 1000 observed numbers on,
         where it is one.
@@ -120,16 +119,16 @@ def assemble(
             f"PyMC cannot compile the model: {type(error).__name__}: {error}"
         ) from error
 
-    def as_sum() -> SumAndRest:
-        if rows is None and not gradient:
-            raise NotASumError("gradient=False was given, and a sum over rows has gradients")
-        return regression_of(frozen, line).as_sum(inner, start, rows)
-
-    found, reason = sum_if_safe(rows, as_sum)
-    missing = {} if found is not None else {ROWS: reason}
     observed = _observed(frozen)
+    n_rows = sum(array.size for array in observed.values())
+    wanted = False if rows is None and not gradient else rows
+    found, reason = sum_if_safe(wanted, n_rows, inner, start, lambda: regression_of(frozen, line))
     return ModelledPotential(
-        found or inner, adjust(of), partial(_jittered, start), observed, missing
+        found or inner,
+        adjust(of),
+        partial(_jittered, start),
+        observed,
+        {} if found else {ROWS: reason},
     )
 
 
@@ -203,14 +202,16 @@ def _inner(model: Any, line: Line, backend: Backend, *, gradient: bool) -> Poten
     """Return U on the line."""
     if backend == "jax":
         load_library("jax", "jax")
-        order = None if gradient else 0
-        density = _InJax(model, line)
+        if not gradient:
+            raise ConfigurationError("gradient=False goes with backend='pytensor' alone")
         return sk.make(  # type: ignore[no-any-return]
-            "potential", "jax", log_density=density, dim=line.own.dim, derivatives=order
+            "potential", "jax", log_density=_InJax(model, line), dim=line.own.dim
         )
     if backend != "pytensor":
         raise ConfigurationError(f"backend must be 'pytensor' or 'jax', got {backend!r}")
-    value, both = (Compiled(model, partial(derivative, line=line, order=k)) for k in (0, 1))
+    value, both = (
+        Compiled(model, partial(potential_of, line=line, gradient=each)) for each in (False, True)
+    )
     if gradient:
         try:
             both.compile()

@@ -50,7 +50,6 @@ def from_stan(
     model: Any,
     data: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
-    propto: bool = False,
     seed: int = 0,
 ) -> ModelledPotential:
     """Make a target of a model written down in Stan.
@@ -66,9 +65,6 @@ def from_stan(
         model, for BridgeStan.
     data
         The data, where a path is given: a dictionary, a text in JSON, or a file of it.
-    propto
-        Whether terms without parameters are left out of the log density. Without them the
-        integral of the density is no evidence.
     seed
         Of random numbers in generated quantities, at least 0.
 
@@ -106,7 +102,7 @@ def from_stan(
         raise ConfigurationError("the model has no parameter, so there is nothing to draw")
     turns = Turns(model)
     second = {each for each, name in _SECOND.items() if callable(getattr(model, name, None))}
-    functions = Model(_Functions(turns, dim, propto), dim)
+    functions = Model(_Functions(turns, dim), dim)
     inner = StanPotential(dim, frozenset({can.GRADIENT, *second}), functions)
     return ModelledPotential(inner, _map(turns, dim, seed))
 
@@ -150,11 +146,10 @@ class _Functions:
 
     model: Turns
     dim: int
-    propto: bool
 
     def at(self, what: str, row: FloatArray) -> tuple[FloatArray, ...]:
         """Return what a method gives at one position, with its vector behind it, if any."""
-        call, settings = self.model.call, {"propto": self.propto, "jacobian": True}
+        call, settings = self.model.call, {"propto": False, "jacobian": True}
         if what == "value":
             return (np.array(-call("log_density", row, **settings)),)
         if what == "value_and_gradient":

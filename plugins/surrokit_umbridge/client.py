@@ -5,12 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import math
-import re
 import socket
-import threading
 import time
-import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,7 +17,7 @@ import attrs
 import numpy as np
 
 import surrokit as sk
-from surrokit.arguments import is_number
+from surrokit.arguments import check_seconds, is_number
 from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, ShapeError
 from surrokit.limits import ended_after
 from surrokit.potentials import Energy, Potential
@@ -41,9 +37,6 @@ OPERATIONS = ("Evaluate", "Gradient", "ApplyJacobian")
 LARGEST = 2**26
 """Bytes of a request or an answer at most: some three million numbers."""
 
-LOSSES = 3
-"""Times that the server may go away while it is at work on one request: it is then blamed."""
-
 # Seconds until an idle connection is probed, and between probes, and how many: Linux and macOS.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
@@ -53,14 +46,10 @@ _LOG = logging.getLogger("surrokit_umbridge")
 class _LostError(Exception):
     """The server cannot be reached, or went away before it answered."""
 
-    def __init__(self, why: object, *, at_work: bool) -> None:
-        super().__init__(f"{type(why).__name__}: {why}" if isinstance(why, Exception) else why)
-        self.at_work = at_work
-
 
 @attrs.frozen
 class Connection:
-    """Sends requests to a server, one line for each thread, and waits for it if it is away.
+    """Sends requests to a server, each on a line of its own, and waits for it if it is away.
 
     Parameters
     ----------
@@ -73,10 +62,6 @@ class Connection:
     url: str
     timeout: float | None = None
     wait: float = 60.0
-    _own: Any = attrs.field(factory=threading.local, init=False, repr=False, eq=False)
-
-    def __reduce__(self) -> tuple[type[Connection], tuple[Any, ...]]:
-        return Connection, (self.url, self.timeout, self.wait)
 
     def ask(
         self, what: str, question: Mapping[str, Any] | None = None, *, wait: float | None = None
@@ -88,16 +73,14 @@ class Connection:
         Raises
         ------
         ServerError
-            If the server stays away for too long, goes away time and again at this request, or
-            reports that it failed.
+            If the server stays away for too long, or reports that it failed.
         TimeoutError
             If the answer takes too long.
         ResultTypeError
             If the answer is not in JSON, or has more than :data:`LARGEST` bytes.
         """
-        path = f"{urlsplit(self.url).path.rstrip('/')}/{what}"
         body = None if question is None else json.dumps(question).encode()
-        status, text = self._insist(path, body, self.wait if wait is None else wait)
+        status, text = self._insist(what, body, self.wait if wait is None else wait)
         answer = _read(text, status, f"{self.url}/{what}")
         if "error" in answer:
             error = answer["error"]
@@ -106,23 +89,17 @@ class Connection:
             raise ServerError(f"the model behind {self.url} failed: {error!s:.2000}")
         return answer
 
-    def _insist(self, path: str, body: bytes | None, wait: float) -> tuple[int, str]:
+    def _insist(self, what: str, body: bytes | None, wait: float) -> tuple[int, str]:
         """Send a request until it is answered."""
-        first, pause, losses = None, 0.05, 0
+        first, pause = None, 0.05
         while True:
             try:
-                return self._send(path, body)
+                return self._send(what, body)
             except _LostError as lost:
-                losses += lost.at_work
                 now = time.monotonic()
                 if first is None and wait > 0.0:
                     _LOG.warning("%s is away (%s); waiting for up to %g s", self.url, lost, wait)
                 first = now if first is None else first
-                if losses == LOSSES:
-                    raise ServerError(
-                        f"{self.url} went away {LOSSES} times while it was at work on one position "
-                        f"({lost})"
-                    ) from lost
                 if now - first >= wait:
                     raise ServerError(
                         f"{self.url} cannot be reached ({lost}), and was waited for "
@@ -131,35 +108,30 @@ class Connection:
             time.sleep(min(pause, max(first + wait - now, 0.0)))
             pause = min(2.0 * pause, 2.0)
 
-    def _send(self, path: str, body: bytes | None) -> tuple[int, str]:
+    def _send(self, what: str, body: bytes | None) -> tuple[int, str]:
         """Return status and text; the timeout is for all of it, however slowly it comes."""
-        line, is_used = self._line()
-        sock, is_whole = line.sock, False
-
-        def shut_down() -> None:
-            with suppress(OSError):  # it has just ended
-                sock.shutdown(socket.SHUT_RDWR)
-
-        with ended_after(self.timeout, shut_down) as passed:
-            try:
-                status, text = self._exchange(line, path, body)
-                is_whole = not passed.is_set()  # else it may be cut, and look whole
-            except (OSError, http.client.HTTPException) as error:
-                lost = error
-            finally:  # an answer that nobody reads must not meet the next request
-                if not is_whole:
-                    self._own.line = None
-                    line.close()
-        if passed.is_set():
+        address = urlsplit(self.url)
+        secure = address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        line = kind(str(address.hostname), address.port, timeout=10.0)
+        passed = None
+        try:
+            line.connect()
+            sock = line.sock
+            _keep_alive(sock)
+            with ended_after(self.timeout, partial(_shut_down, sock)) as passed:
+                status, text = self._exchange(line, f"{address.path.rstrip('/')}/{what}", body)
+        except (OSError, http.client.HTTPException) as error:
+            if passed is None or not passed.is_set():
+                raise _LostError(f"{type(error).__name__}: {error}") from error
+        finally:
+            line.close()
+        if passed.is_set():  # what came may be cut, and look whole
             raise TimeoutError(
                 f"{self.url} took longer than timeout={self.timeout:g} seconds to answer"
             )
-        if not is_whole:
-            if is_used:  # the server may have closed it since its last use
-                return self._send(path, body)
-            raise _LostError(lost, at_work=True)
         if status in (502, 503, 504):  # what stands in front of it answers so
-            raise _LostError(f"status {status}", at_work=False)
+            raise _LostError(f"status {status}")
         return status, text
 
     def _exchange(
@@ -174,46 +146,31 @@ class Connection:
             return response.status, text.decode("utf-8", errors="replace")
         raise ResultTypeError(f"{self.url} answered with more than {LARGEST} bytes; it must not")
 
-    def _line(self) -> tuple[http.client.HTTPConnection, bool]:
-        """Return the line of this thread, and whether it has been used before."""
-        line: http.client.HTTPConnection | None = getattr(self._own, "line", None)
-        if line is not None and line.sock is not None:
-            return line, True
-        address = urlsplit(self.url)
-        secure = address.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        line = kind(str(address.hostname), address.port, timeout=10.0)
-        try:
-            line.connect()
-        except OSError as error:
-            line.close()
-            raise _LostError(error, at_work=False) from error
-        # a dead host is noticed within two minutes, though an answer may take days
-        line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name in _KEEP_ALIVE.keys() & vars(socket).keys():
-            line.sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
-        line.sock.settimeout(None)
-        weakref.finalize(line, line.sock.close)  # at the end of the thread
-        self._own.line = line
-        return line, False
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Have a dead host noticed within two minutes, though an answer may take days."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in _KEEP_ALIVE.keys() & vars(socket).keys():
+        sock.setsockopt(socket.IPPROTO_TCP, vars(socket)[name], _KEEP_ALIVE[name])
+    sock.settimeout(None)
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):  # it has just ended
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _read(text: str, status: int, where: str) -> dict[str, Any]:
-    # servers in Python may print nan and inf
-    python = re.sub(r"(?<![\w\"])nan(?![\w\"])", "NaN", text)
-    python = re.sub(r"(?<![\w\"])inf(?![\w\"])", "Infinity", python)
-    for spelling in (text, python):
-        with suppress(ValueError, RecursionError):
-            answer = json.loads(spelling)
-            if isinstance(answer, dict):
-                return answer
-    shown = repr(text if len(text) <= 200 else f"{text[:200]} ...")
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(text)
+        if isinstance(answer, dict):
+            return answer
     if status >= 400:  # whatever the model raised, the server keeps to itself
         raise ServerError(
-            f"{where} failed with status {status}, and told no more than {shown}; look at the "
-            "server's own log"
+            f"{where} failed with status {status}, and told no more than {text[:200]!r}; look at "
+            "the server's own log"
         )
-    raise ResultTypeError(f"{where} must answer with a JSON object, got {shown}")
+    raise ResultTypeError(f"{where} must answer with a JSON object, got {text[:200]!r}")
 
 
 # --- the model ---
@@ -354,56 +311,45 @@ def connect(
     ConfigurationError
         If there is no such server or model, or a setting is not of its kind.
     """
-    for what, value, least in (("timeout", timeout, "above 0"), ("wait", wait, "of at least 0")):
-        good = is_number(value) and 0.0 <= value < math.inf  # type: ignore[operator]
-        if value is not None and (not good or (what == "timeout" and value == 0.0)):
-            raise ConfigurationError(f"{what} must be a number of seconds {least}, got {value!r}")
-    if not isinstance(url, str) or not _is_address(url):
+    check_seconds("timeout", timeout)
+    if not (is_number(wait) and wait >= 0.0):
+        raise ConfigurationError(f"wait must be a number of seconds of at least 0, got {wait!r}")
+    if not str(url).startswith(("http://", "https://")):
         raise ConfigurationError(
             f"url must be the address of a server, such as 'http://localhost:4242', got {url!r}"
         )
     connection = Connection(url.rstrip("/"), timeout, wait)
+    broken = (ServerError, ResultTypeError, TimeoutError, LookupError, TypeError, AttributeError)
     try:
         return _introduce(connection, name, dict(config or {}))
-    except (ServerError, ResultTypeError, TimeoutError, KeyError, TypeError) as error:
+    except (*broken, UnicodeError) as error:
         raise ConfigurationError(
             f"{connection.url} is no server of the UM-Bridge protocol that can be used: "
             f"{type(error).__name__}: {error}; start it, or correct the url"
         ) from error
 
 
-def _is_address(url: str) -> bool:
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    return False
-
-
 def _introduce(connection: Connection, name: str | None, config: dict[str, Any]) -> Model:
     info = connection.ask("Info", wait=0.0)
-    if not isinstance(info["models"], list):
-        raise ResultTypeError(f"models must be a list of names, got {info['models']!r:.80}")
     if info["protocolVersion"] != PROTOCOL:
         raise ConfigurationError(
             f"{connection.url} speaks version {info['protocolVersion']} of the UM-Bridge protocol, "
             f"which must be {PROTOCOL}"
         )
-    names = [str(each) for each in info["models"]]
+    names = list(info["models"])
     chosen = names[0] if name is None and len(names) == 1 else name
-    if chosen is None or chosen not in names:
+    if chosen not in names:
         raise ConfigurationError(
             f"{connection.url} has the models {', '.join(map(repr, names)) or 'none'}; name one of "
             f"them, got {name!r}"
         )
     support = connection.ask("ModelInfo", {"name": chosen}, wait=0.0)["support"]
-    if not isinstance(support, Mapping):
-        raise ResultTypeError(f"support must be an object, got {support!r:.80}")
 
     def sizes(what: str) -> tuple[int, ...]:
         asked = {"name": chosen, "config": config}
-        given: Any = connection.ask(what, asked, wait=0.0)[what[0].lower() + what[1:]]
-        good = isinstance(given, list) and all(is_number(size) and size >= 1 for size in given)
-        if not good or not 1 <= sum(given) <= MOST or any(size % 1 for size in given):
+        given = connection.ask(what, asked, wait=0.0)[what[0].lower() + what[1:]]
+        good = all(is_number(size) and size >= 1 and size % 1 == 0 for size in given)
+        if not (good and 1 <= sum(given) <= MOST):
             raise ResultTypeError(
                 f"{what} must be a list of whole numbers from 1 to {MOST}, got {given!r:.80}"
             )
@@ -411,7 +357,7 @@ def _introduce(connection: Connection, name: str | None, config: dict[str, Any])
 
     return Model(
         connection=connection,
-        name=chosen,
+        name=str(chosen),
         config=config,
         input_sizes=sizes("InputSizes"),
         output_sizes=sizes("OutputSizes"),
@@ -469,20 +415,17 @@ def potential(
     given = {"config": config, "timeout": timeout, "wait": wait}
     model = url if isinstance(url, Model) else connect(url, name, **given)  # type: ignore[arg-type]
     is_map = any(each is not None for each in (data, noise_sd, prior, energy))
-    has_gradient = "Gradient" in model.supported
-    lacking = "Evaluate" if "Evaluate" not in model.supported else None
-    if jacobian and not has_gradient and "ApplyJacobian" not in model.supported:
-        lacking = "ApplyJacobian"
+    has_gradient, has_products = (each in model.supported for each in OPERATIONS[1:])
     who = f"model {model.name!r} behind {model.connection.url}"
-    if lacking:
+    if "Evaluate" not in model.supported or (jacobian and not has_gradient and not has_products):
         raise ConfigurationError(
-            f"{who} does not support {lacking}; it supports "
+            f"{who} lacks what is asked of it; it supports "
             f"{', '.join(sorted(model.supported)) or 'nothing'}"
         )
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
     if is_map:
         if jacobian is None:
-            jacobian = "ApplyJacobian" in model.supported and not has_gradient
+            jacobian = has_products and not has_gradient
         return sk.forward_potential(
             model.evaluate,
             model.jacobian if jacobian else None,
@@ -494,10 +437,9 @@ def potential(
             **shared,
         )
     if model.n_outputs != 1 or jacobian:
-        wrong = "jacobian is given" if jacobian else f"{who} has {model.n_outputs} outputs"
         raise ConfigurationError(
-            f"{wrong}, but without data or an energy the model is a log density; pass data and "
-            "noise_sd, or an energy, for a forward map"
+            f"{who} has {model.n_outputs} outputs, and without data or an energy it must be a log "
+            "density, which has one and no Jacobian; pass data and noise_sd for a forward map"
         )
     slope = partial(model.gradient, weights=np.ones(1)) if has_gradient else None
     return sk.potential(log_density=partial(_log_density, model), gradient=slope, **shared)

@@ -1,18 +1,15 @@
 """A server of targets, for whatever speaks UM-Bridge.
 
-Pages in a browser are not answered, requests have an end in size and time, and what a request asks
-of the target is checked before it is evaluated.
+Pages in a browser are not answered, requests have an end, and what a request asks of the target is
+checked before it is evaluated.
 """
 
 from __future__ import annotations
 
-import io
 import ipaddress
 import json
-import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -30,10 +27,7 @@ from surrokit.types import FloatArray
 from surrokit_umbridge.client import LARGEST, OPERATIONS, PROTOCOL
 
 IDLE = 60.0
-"""Seconds for which a connection may be silent between requests, or while an answer is sent."""
-
-WHOLE = 120.0
-"""Seconds within which all of a request must have come, from its first byte on."""
+"""Seconds for which a connection may be silent."""
 
 
 class Server:
@@ -102,7 +96,6 @@ class Server:
 
     def close(self) -> None:
         """Serve no more."""
-        self._server.is_closed = True
         self._server.shutdown()
         self._server.server_close()
 
@@ -247,7 +240,7 @@ class _Threads(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, host: str, port: int, answers: _Answers) -> None:
-        self.host, self.answers, self.is_closed = host, answers, False
+        self.host, self.answers = host, answers
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -256,21 +249,12 @@ class _Threads(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Reads the requests of one connection."""
+    """Reads a request, the only one of its connection."""
 
     server: _Threads
-    protocol_version = "HTTP/1.1"
+    timeout = IDLE
     wbufsize = -1  # head and body in one packet, since the second would wait for the first
     disable_nagle_algorithm = True
-
-    def setup(self) -> None:
-        super().setup()
-        self._source = _TimedSocket(self.connection)
-        self.rfile = io.BufferedReader(self._source)
-
-    def handle_one_request(self) -> None:
-        self._source.deadline = None
-        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._handle(self._origin(), has_body=False)
@@ -279,11 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._handle(self._origin() or self._body(), has_body=True)
 
     def _handle(self, rejected: tuple[int, str] | None, *, has_body: bool) -> None:
-        if self.server.is_closed:
-            self.close_connection = True
-            return
-        if rejected is not None:
-            self.close_connection = True  # a body, if there is one, is not read
+        if rejected is not None:  # a body, if there is one, is not read
             self._reply(rejected[0], _error("InvalidInput", rejected[1]))
             return
         question = None
@@ -333,38 +313,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, status: int, answer: dict[str, Any]) -> None:
         body = json.dumps(answer).encode()
-        self.connection.settimeout(IDLE)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
-
-
-class _TimedSocket(io.RawIOBase):
-    """Reads a connection, and raises TimeoutError where it is silent or a request is slow."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.deadline: float | None = None  # of the request that has begun to come
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        left = IDLE if self.deadline is None else self.deadline - time.monotonic()
-        if left <= 0.0:
-            raise TimeoutError
-        self._connection.settimeout(left)
-        n = self._connection.recv_into(buffer)
-        if self.deadline is None:
-            self.deadline = time.monotonic() + WHOLE
-        return n
 
 
 def _is_local(host: str) -> bool:

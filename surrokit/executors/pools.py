@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from typing import Any
 
@@ -20,12 +19,9 @@ from surrokit.errors import ConfigurationError, WorkerError
 from surrokit.executors.worker import (
     Payload,
     Reply,
-    cannot_load,
     evaluate,
-    load,
     pack,
     try_at,
-    whoami,
     work,
 )
 from surrokit.limits import current_meter
@@ -137,7 +133,8 @@ class Threads(WorkerPool):
             with np.errstate(**errors):
                 return try_at(self._source, what, row)
 
-        self._out = {_submitted(self._executor, reply, row.copy()): i for i, row in enumerate(rows)}
+        with _of_executor():
+            self._out = {self._executor.submit(reply, row.copy()): i for i, row in enumerate(rows)}
         return _replies(self._out)
 
     def close(self) -> None:
@@ -163,33 +160,24 @@ class Given(WorkerPool):
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._lacking: set[str] = set()  # workers that asked for the target
 
     def take(self, source: Source) -> None:
-        """Send a target to one of them, to see that it can be done."""
-        self._payload = payload = pack(source)
-        failure = _result(_submitted(self._executor, load, payload, whoami()))
-        if failure is not None:
-            raise cannot_load(failure)
+        """Pack a target, which workers get when they lack it."""
+        self._payload = pack(source)
 
     def evaluate(self, what: str, rows: FloatArray) -> list[Reply]:
-        """Give rows to workers, with the target while some lack it."""
+        """Give rows to workers, and once more with the target where one lacks it."""
         errors: dict[str, Any] = dict(np.geterr())
 
-        def send(i: int) -> Future[Reply]:
-            payload = self._payload if self._lacking else None
-            task = (self._payload.key, payload, what, rows[i].copy(), errors, whoami())
-            return _submitted(self._executor, evaluate, *task)
+        def send(i: int, payload: Payload | None = None) -> Future[Reply]:
+            task = (self._payload.key, payload, what, rows[i].copy(), errors)
+            with _of_executor():
+                return self._executor.submit(evaluate, *task)
 
         def again(i: int, reply: Reply) -> Future[Reply] | None:
-            (self._lacking.add if reply.is_empty else self._lacking.discard)(reply.worker)
-            return send(i) if reply.is_empty else None
+            return send(i, self._payload) if reply.is_empty else None
 
-        carried = bool(self._lacking)
-        replies = _replies({send(i): i for i in range(len(rows))}, again)
-        if carried:  # a worker that was not heard of may have gone
-            self._lacking.clear()
-        return replies
+        return _replies({send(i): i for i in range(len(rows))}, again)
 
     def close(self) -> None:
         """Leave the executor to whom it belongs."""
@@ -206,11 +194,10 @@ def _replies(
     try:
         while out:
             for future in wait(out, return_when=FIRST_COMPLETED).done:
-                i, reply = out.pop(future), _result(future)
-                sent = again(i, reply) if again else None
-                if sent is None:
-                    replies[i] = reply
-                else:
+                i = out.pop(future)
+                with _of_executor():
+                    replies[i] = future.result()
+                if again and (sent := again(i, replies[i])) is not None:
                     out[sent] = i
             meter.left(len(out))
     finally:
@@ -219,26 +206,15 @@ def _replies(
     return [replies[i] for i in range(len(replies))]
 
 
-def _submitted(executor: Executor, function: Any, *arguments: Any) -> Future[Any]:
+@contextmanager
+def _of_executor() -> Iterator[None]:
     try:
-        future: Future[Any] = executor.submit(function, *arguments)
+        yield
     except Exception as error:
-        raise _broken(error) from error
-    return future
-
-
-def _result(future: Future[Any]) -> Any:
-    try:
-        return future.result()
-    except Exception as error:
-        raise _broken(error) from error
-
-
-def _broken(error: Exception) -> WorkerError:
-    return WorkerError(
-        f"the executor that was given failed: {type(error).__name__}: {error}; its workers must be "
-        "able to import surrokit. Make it anew; a run with path=... can be resumed"
-    )
+        raise WorkerError(
+            f"the executor that was given failed: {type(error).__name__}: {error}; its workers "
+            "must be able to import surrokit. Make it anew; a run with path=... can be resumed"
+        ) from error
 
 
 # --- processes of our own ---
@@ -270,7 +246,11 @@ class Worker:
                 "this process, without compute=, or pass compute=sk.Compute(executor='threads')"
             ) from error
         if failure is not None:
-            raise cannot_load(failure)
+            raise ConfigurationError(
+                f"a worker cannot load the target: {failure}. What its functions import must be "
+                "installed where workers run, and data files must be found there; or pass "
+                "compute=sk.Compute(executor='threads')"
+            )
 
     def begin(self, i: int, *task: Any) -> None:
         """Begin with row i."""
@@ -311,12 +291,6 @@ class Processes(WorkerPool):
 
     def take(self, source: Source) -> None:
         """Start the workers with a target."""
-        if multiprocessing.current_process().daemon:
-            raise ConfigurationError(
-                "a worker process of multiprocessing may start no processes of its own, so that "
-                "there can be no workers here; leave compute out, or pass "
-                "compute=sk.Compute(executor='threads')"
-            )
         self._payload = pack(source)
         try:
             for _ in range(self.workers):

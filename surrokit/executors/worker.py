@@ -10,8 +10,7 @@ import sys
 import threading
 import time
 import uuid
-import warnings
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,7 +39,8 @@ class Payload:
 
     key: str
     source: bytes = attrs.field(repr=False)
-    paths: tuple[str, ...] = ()  # folders that it imports from, beside the usual ones
+    paths: tuple[str, ...]  # folders that it imports from, beside the usual ones
+    home: str  # the process that sends it
 
 
 def send_whole(module: ModuleType, path: Path) -> None:
@@ -68,16 +68,7 @@ def pack(source: Source) -> Payload:
             "compute=sk.Compute(executor='threads')"
         ) from error
     paths = tuple(dict.fromkeys(folder for _, folder in _by_value.values()))
-    return Payload(hashlib.sha256(packed).hexdigest(), packed, paths)
-
-
-def cannot_load(reason: str) -> ConfigurationError:
-    """Return the error for a target that a worker cannot load."""
-    return ConfigurationError(
-        f"a worker cannot load the target: {reason}. What its functions import must be installed "
-        "where workers run, and data files must be found there; or pass "
-        "compute=sk.Compute(executor='threads')"
-    )
+    return Payload(hashlib.sha256(packed).hexdigest(), packed, paths, whoami())
 
 
 def whoami() -> str:
@@ -87,17 +78,14 @@ def whoami() -> str:
 
 @attrs.frozen(eq=False)
 class Reply:
-    """Results of one row, or why there are none, from a worker.
+    """Results of one row, or why there are none, from a worker; neither if it lacks the target.
 
     An exception that cannot be sent is given by its class's name, kind of failure and message.
-    Warnings are told by message, category, file and line.
     """
 
     results: tuple[FloatArray, ...] | None = None
     error: Exception | tuple[str, type[Exception], str] | None = None
     place: Place | None = None  # of the error
-    warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
-    worker: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -105,13 +93,7 @@ class Reply:
         return self.results is None and self.error is None
 
     def unpack(self) -> tuple[FloatArray, ...]:
-        """Return the results, or raise what was raised; warn as was warned."""
-        for message, category, file, line in self.warned:
-            try:
-                warnings.warn_explicit(message, category, file, line, registry=_seen)
-            except Warning as warned:  # here warnings are errors
-                say_place(warned, (file, line))
-                raise
+        """Return the results, or raise what was raised."""
         if self.results is not None:
             return self.results
         assert self.error is not None
@@ -124,9 +106,6 @@ class Reply:
         raise error
 
 
-_seen: dict[str | tuple[str, type[Warning], int], int] = {}  # warnings that are shown but once
-
-
 def try_at(source: Source, what: str, row: FloatArray) -> Reply:
     """Evaluate a source at one row, and keep what it raises."""
     try:
@@ -136,39 +115,23 @@ def try_at(source: Source, what: str, row: FloatArray) -> Reply:
 
 
 def evaluate(
-    key: str,
-    payload: Payload | None,
-    what: str,
-    row: FloatArray,
-    errors: dict[str, Any],
-    home: str,
+    key: str, payload: Payload | None, what: str, row: FloatArray, errors: dict[str, Any]
 ) -> Reply:
     """Return the reply for one row (width,), a position and whatever else goes with it.
 
-    It has neither results nor an error where the target of that fingerprint is not here, and was
-    not sent. ``errors`` is NumPy's treatment of those of floating point in the process ``home``
-    that asks.
+    It is empty where the target of that fingerprint is not here, and was not sent. ``errors`` is
+    NumPy's treatment of those of floating point in the process that asks.
     """
-    worker = whoami()
-    if key not in _sources and payload is not None and (failure := load(payload, home)):
-        raise RuntimeError(f"{worker} cannot load the target: {failure}")
+    if key not in _sources and payload is not None and (failure := load(payload)):
+        raise RuntimeError(f"a worker cannot load the target: {failure}")
     source = _sources.get(key)
     if source is None:
-        return Reply(worker=worker)
-    elsewhere = worker != home
-    recorded: Any = warnings.catch_warnings(record=True) if elsewhere else nullcontext([])
-    with np.errstate(**errors), recorded as warned:
-        if elsewhere:  # the process that asks decides what is shown
-            warnings.simplefilter("default")
+        return Reply()
+    with np.errstate(**errors):
         reply = try_at(source, what, row)
-    error = reply.error
-    return attrs.evolve(
-        reply,
-        error=_sendable(error) if isinstance(error, Exception) else None,
-        place=place_of(error) if isinstance(error, Exception) else None,
-        warned=tuple((str(w.message), _category(w), w.filename, w.lineno) for w in warned),
-        worker=worker,
-    )
+    if not isinstance(reply.error, Exception):
+        return reply
+    return Reply(error=_sendable(reply.error), place=place_of(reply.error))
 
 
 def _sendable(error: Exception) -> Exception | tuple[str, type[Exception], str]:
@@ -182,16 +145,8 @@ def _sendable(error: Exception) -> Exception | tuple[str, type[Exception], str]:
     return type(error).__name__, base, str(error)
 
 
-def _category(warned: warnings.WarningMessage) -> type[Warning]:
-    try:
-        pickle.dumps(warned.category)
-    except Exception:  # a class that only the worker knows
-        return UserWarning
-    return warned.category
-
-
-def load(payload: Payload, home: str) -> str | None:
-    """Keep a target here, for a process ``home``; return why that cannot be done, if so."""
+def load(payload: Payload) -> str | None:
+    """Keep a target here; return why that cannot be done, if so."""
     sys.path.extend(path for path in payload.paths if path not in sys.path)
     try:
         _sources[payload.key] = pickle.loads(payload.source)
@@ -199,7 +154,7 @@ def load(payload: Payload, home: str) -> str | None:
         return f"{type(error).__name__}: {error}"
     for key in list(_sources)[:-KEPT]:
         del _sources[key]
-    if whoami() != home:  # threads of one worker would only wait for those of the others
+    if whoami() != payload.home:  # threads of one worker would only wait for those of the others
         threadpool_limits(limits=1, user_api="blas")
     return None
 
@@ -220,7 +175,7 @@ def work(connection: Any, payload: Payload, parent: int) -> None:
     if os.name == "posix":
         threading.Thread(target=end_with_it, daemon=True).start()
     with suppress(EOFError, OSError):  # the parent lets it go
-        connection.send(load(payload, ""))
+        connection.send(load(payload))
         while True:
             what, row, errors = connection.recv()
-            connection.send(evaluate(payload.key, None, what, row, errors, ""))
+            connection.send(evaluate(payload.key, None, what, row, errors))

@@ -8,17 +8,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
 from surrokit.errors import ConfigurationError, ProgramError, ResultTypeError
 from surrokit.limits import ended_after
-from surrokit.model.outcome import say_place
 
 LARGEST = 2**26
 """Bytes of an answer at most: some three million numbers."""
@@ -30,8 +29,6 @@ INPUT, OUTPUT, HERE = "{input}", "{output}", "{here}"
 """Places in a command: for the file to read, the file to write, and the folder of the model."""
 
 _POSIX = os.name == "posix"
-
-T = TypeVar("T")
 
 
 def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
@@ -65,17 +62,13 @@ def read_command(given: object, folder: Path) -> tuple[tuple[str, ...], str]:
 
 def _find(word: str, folder: Path) -> str:
     """Return how to start a program: by its full path, or by a name that is looked up in PATH."""
-    file = folder / word
-    named = str(file) if Path(word).name != word else word
-    if shutil.which(named) is not None:
-        return named
-    why = f"there is no program {word!r} in {folder} or among the installed ones (PATH)"
-    if file.is_file():
-        why = f"{file} cannot be started by {word!r}: it may not be executed, or is not in PATH"
-    raise ConfigurationError(
-        f"{why}; name an installed program, an executable file (chmod +x) as './{word}', or what "
-        f"runs it, as in 'python {word}'"
-    )
+    named = str(folder / word) if Path(word).name != word else word
+    if shutil.which(named) is None:
+        raise ConfigurationError(
+            f"no program {word!r} can be started in {folder} or is installed (PATH); name an "
+            f"executable file (chmod +x) as './{word}', or what runs it, as in 'python {word}'"
+        )
+    return named
 
 
 def _full_path(word: str, folder: Path) -> str:
@@ -87,32 +80,28 @@ def _full_path(word: str, folder: Path) -> str:
 
 @attrs.frozen(kw_only=True)
 class Caller:
-    """Calls a program, and reads what it writes.
+    """Calls a program, and reads what it writes; calls are given up after ``timeout`` seconds.
 
-    Calls are given up after ``timeout`` seconds, and files of those that failed are kept in the
-    folder ``keep_failed``; None for neither. Copies elsewhere, made by pickle, have processes of
-    their own.
+    Copies elsewhere, made by pickle, have processes of their own.
     """
 
     words: tuple[str, ...]
     text: str  # what messages call it
     timeout: float | None = None
-    keep_failed: Path | None = None
     _processes: set[subprocess.Popen[bytes]] = attrs.field(
         factory=set, init=False, repr=False, eq=False
     )
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
-        kept: dict[str, Any] = {"timeout": self.timeout, "keep_failed": self.keep_failed}
-        return partial(Caller, words=self.words, text=self.text, **kept), ()
+        return partial(Caller, words=self.words, text=self.text, timeout=self.timeout), ()
 
     def end_all(self) -> None:
         """End all calls in progress, since nobody waits for them any more."""
         for process in tuple(self._processes):
             _end(process)
 
-    def call(self, question: str, read: Callable[[str], T]) -> T:
-        """Return what ``read`` makes of what the program answers to a question.
+    def call(self, question: str) -> str:
+        """Return what the program answers to a question.
 
         Raises
         ------
@@ -121,22 +110,13 @@ class Caller:
         TimeoutError
             If it takes too long.
         ResultTypeError
-            If it writes nothing that can be read. If files are kept, these errors say where.
+            If it writes nothing that can be read.
         """
-        if self.keep_failed is not None:
-            self.keep_failed.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="surrokit-", dir=self.keep_failed))
-        keep = False
+        folder = Path(tempfile.mkdtemp(prefix="surrokit-"))
         try:
-            return read(self._answer(folder, question))
-        except (ProgramError, TimeoutError, ResultTypeError) as error:
-            keep = self.keep_failed is not None
-            again = type(error)(f"{error} (its files are in {folder})" if keep else str(error))
-            say_place(again, None)  # it would be a line of ours
-            raise again from None
+            return self._answer(folder, question)
         finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _answer(self, folder: Path, question: str) -> str:
         source, made = folder / "input.json", folder / "output.json"
@@ -159,14 +139,14 @@ class Caller:
                 if process.returncode is None:
                     _end(process)
                     process.wait()
-        told = _end_of(errors)
+        told = _end_of(errors)  # for messages
         if passed.is_set():
             raise TimeoutError(
                 f"{self.text} took longer than timeout={self.timeout:g} seconds, and was "
                 f"ended{told}"
             )
         if status != 0:
-            raise ProgramError(f"{self.text} {_ending(status)}{told}")
+            raise ProgramError(f"{self.text} ended with exit status {status}{told}")
         writes_file = any(OUTPUT in word for word in self.words)
         try:
             text = _read(made if writes_file else printed)
@@ -198,14 +178,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)  # type: ignore[attr-defined, unused-ignore]
         else:
             process.kill()
-
-
-def _ending(status: int) -> str:
-    if status > 0:
-        return f"ended with exit status {status}"
-    with suppress(ValueError):
-        return f"was ended by signal {signal.Signals(-status).name}"
-    return f"was ended by signal {-status}"
 
 
 def _end_of(errors: Path) -> str:

@@ -6,6 +6,7 @@ import inspect
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from surrokit.errors import (
     ShapeError,
     TargetError,
 )
+from surrokit.model.outcome import say_place
 from surrokit.potentials import Energy, Potential
 from surrokit.programs.call import Caller, read_command
 from surrokit.targets.bounds import with_bounds
@@ -46,7 +48,6 @@ def command_potential(
     parameters: Mapping[str, Parameter | Bounds | None] | None = None,
     plausible: Mapping[str, Any] | None = None,
     timeout: float | None = None,
-    keep_failed: str | Path | None = None,
     folder: str | Path | None = None,
 ) -> Potential:
     """Make a target of an external program.
@@ -80,9 +81,6 @@ def command_potential(
     timeout
         Seconds after which a call is given up. The program is then killed, with those it has
         started.
-    keep_failed
-        Folder in which the files of failed calls are kept, the streams ``stdout`` and ``stderr``
-        among them; None removes them.
     folder
         Where the files lie that the command names; the current folder by default.
 
@@ -104,7 +102,9 @@ def command_potential(
     _check_wanted(gradient, jacobian, vjp, is_map=is_map)
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
-    caller = _caller(command, folder, timeout, keep_failed)
+    check_seconds("timeout", timeout)
+    words, text = read_command(command, Path.cwd() if folder is None else Path(folder).absolute())
+    caller = Caller(words=words, text=text, timeout=timeout)
     named = None if parameters is None else declared
 
     def wanting(*names: str) -> Callable[..., Any]:
@@ -126,37 +126,27 @@ def command_potential(
         declared = model.parameters
         asked = {"jacobian": jacobian, "vjp": vjp}
         derivatives = {name: wanting(name) if given else None for name, given in asked.items()}
-        maps = _maps(caller, model, wanting("outputs"), wanting("outputs", "jacobian"), derivatives)
+        maps = _maps(model, derivatives, wanting, caller.end_all)
         place = Plausible.declare(model.fill_plausible(plausible), declared)
         inner = MappedPotential.of(declared, maps, place)
     bounded = with_bounds(inner, declared)
     return Differences(bounded) if gradient == "differences" else bounded
 
 
-def _caller(
-    command: object,
-    folder: str | Path | None,
-    timeout: float | None,
-    keep_failed: str | Path | None,
-) -> Caller:
-    check_seconds("timeout", timeout)
-    here = Path.cwd() if folder is None else Path(folder).absolute()
-    words, text = read_command(command, here)
-    kept = None if keep_failed is None else here / keep_failed
-    return Caller(words=words, text=text, timeout=timeout, keep_failed=kept)
-
-
 def _maps(
-    caller: Caller, model: ForwardModel, forward: Any, both: Any, derivatives: dict[str, Any]
+    model: ForwardModel,
+    derivatives: dict[str, Any],
+    wanting: Callable[..., Any],
+    give_up: Callable[[], None],
 ) -> Maps:
     return Maps(
         dim=model.parameters.dim,
-        forward=forward,
+        forward=wanting("outputs"),
+        both=wanting("outputs", "jacobian"),
         columns=model.columns,
         energy=model.energy,
         batched=False,
-        both=both,
-        give_up=caller.end_all,
+        give_up=give_up,
         **derivatives,
     )
 
@@ -193,42 +183,37 @@ def _ask(
         question["parameters"] = {name: array.tolist() for name, array in by_name.items()}
     if weights is not None:
         question["weights"] = weights.tolist()
-    read = partial(_read_answer, wanted=wanted, dim=len(position), who=caller.text)
-    found = caller.call(json.dumps(question), read)
+    try:
+        text = caller.call(json.dumps(question))
+        found = _read_answer(text, wanted, len(position), caller.text)
+    except (ProgramError, TimeoutError, ResultTypeError) as error:
+        say_place(error, None)  # it would be a line of ours
+        raise
     return found[0] if len(found) == 1 else found
 
 
-def _read_answer(
-    text: str, wanted: tuple[str, ...], *, dim: int, who: str
-) -> tuple[FloatArray, ...]:
+def _read_answer(text: str, wanted: tuple[str, ...], dim: int, who: str) -> tuple[FloatArray, ...]:
     """Return what was wanted, as arrays.
 
     An answer without a gradient is right where the log density is minus infinity; NaN then stand
     for the gradient.
     """
-    begins = repr(text if len(text) <= 80 else f"{text[:80]} ...")
-    try:
+    answer = None
+    with suppress(ValueError, RecursionError):
         answer = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ResultTypeError(
-            f"the answer of {who} is no JSON: {error}; it begins {begins}. A program "
-            "that prints other things should write its answer to {output}"
-        ) from error
     if not isinstance(answer, dict):
         raise ResultTypeError(
-            f"the answer of {who} must be a JSON object, such as "
-            f'{{"log_density": -1.5}}, got {begins}'
+            f'the answer of {who} must be a JSON object, such as {{"log_density": -1.5}}, got '
+            f"{text[:80]!r}. A program that prints other things should write to {{output}}"
         )
     if "error" in answer:
         raise ProgramError(f"{who} answered with an error: {answer['error']}")
     if "gradient" in wanted and answer.get("log_density") == -np.inf:
         answer.setdefault("gradient", [np.nan] * dim)
-    missing = [name for name in wanted if name not in answer]
-    if missing:
-        asked, lacking, has = (", ".join(map(repr, each)) for each in (wanted, missing, answer))
+    if missing := [name for name in wanted if name not in answer]:
         raise ResultTypeError(
-            f"{who} must answer with {asked}, but {lacking} is not in its answer, which has "
-            f"{has or 'nothing'}"
+            f"{', '.join(map(repr, missing))} is not in the answer of {who}, which has "
+            f"{', '.join(map(repr, answer)) or 'nothing'}"
         )
     try:
         return tuple(numbers(name, answer[name]) for name in wanted)
@@ -241,7 +226,6 @@ _KEYS = tuple(
     for name in inspect.signature(command_potential).parameters
     if name not in ("energy", "dim", "folder")
 )
-_SPEC = ("shape", "lower", "upper")
 
 
 def read_program(path: Path, settings: Mapping[str, Any]) -> Potential:
@@ -273,10 +257,9 @@ def read_program(path: Path, settings: Mapping[str, Any]) -> Potential:
     unknown = [key for key in described if key not in _KEYS]
     missing = [key for key in ("command", "parameters") if key not in described]
     if unknown or missing:
-        wrong = f"has no {' and no '.join(missing)}" if missing else f"has {', '.join(unknown)}"
         raise ConfigurationError(
             f"{path} must hold command and parameters, and may hold {', '.join(_KEYS[1:])}, but it "
-            f"{wrong}"
+            f"{'has no' if missing else 'has'} {', '.join(missing or unknown)}"
         )
     given = {**described, "parameters": _parameters(path, described["parameters"])}
     if (prior := described.get("prior")) is not None:
@@ -290,19 +273,18 @@ def read_program(path: Path, settings: Mapping[str, Any]) -> Potential:
 
 
 def _parameters(path: Path, given: Any) -> Any:
-    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+    if isinstance(given, list):
         return dict.fromkeys(given)
     if not isinstance(given, Mapping):
         return given
     made = dict(given)
     for name, spec in given.items():
         if isinstance(spec, Mapping):
-            if unknown := [key for key in spec if key not in _SPEC]:
+            if not set(spec) <= {"shape", "lower", "upper"}:
                 raise ConfigurationError(
-                    f"{path} declares parameter {name!r} by {', '.join(_SPEC)}, got "
-                    f"{', '.join(unknown)}"
+                    f"{path} declares parameter {name!r} by shape, lower, upper, got "
+                    f"{', '.join(spec)}"
                 )
-            shape = spec.get("shape", ())
-            shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
-            made[name] = Parameter(shape, lower=spec.get("lower"), upper=spec.get("upper"))
+            shape = np.atleast_1d(spec.get("shape", ())).tolist()
+            made[name] = Parameter(tuple(shape), lower=spec.get("lower"), upper=spec.get("upper"))
     return made

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from surrokit.coordinates.parameters import Bounds, Parameter
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import say
 from surrokit.types import FloatArray
@@ -22,52 +23,38 @@ _COLUMNS = {"gradients": "gradient", "outputs": "outputs"}
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
-class _Declared(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A name, perhaps with bounds: ``x``, ``rate=0:`` or ``share=0:1``."""
-
-    name = "NAME[=LOW:HIGH]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        name, _, bounds = str(value).partition("=")
-        low, colon, high = bounds.partition(":")
-        try:
-            limits = tuple(float(part) if part else None for part in (low, high))
-        except ValueError:
-            limits, colon = (None, None), ""
-        if not name or (bounds and not colon):
-            self.fail(
-                f"{value!r} is no parameter; write x, or rate=0: or share=0:1 with bounds",
-                param,
-                ctx,
-            )
-        return name, limits
-
-
 @click.command("study", short_help="Begin a study of a model that cannot be called.")
 @_FILE
-@click.argument("parameters", nargs=-1, required=True, type=_Declared())
+@click.argument("parameters", nargs=-1, required=True)
 @click.option("--gradients", is_flag=True, help="Ask for the gradient of each log density too.")
 @click.option(
     "--max-calls", type=int, default=None, help="Ask for so many evaluations of the model at most."
 )
 @click.option(
-    "--target-mcse",
-    type=float,
-    default=None,
-    help="Stop when no mean, sd or quantile has a larger error, in posterior sds.",
-)
-@click.option("--chains", type=int, default=4, show_default=True, help="Run so many chains.")
-@click.option(
     "--seed", type=int, default=None, help="Seed the random numbers, for reproducible draws."
 )
-def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> None:
-    """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model."""
-    from surrokit.compose import regroup
+def study_command(file: Path, parameters: tuple[str, ...], **settings: Any) -> None:
+    """Begin a study: FILE keeps it, and each of PARAMETERS is a number of the model.
+
+    A parameter is a name, perhaps with bounds: x, rate=0: or share=0:1.
+    """
     from surrokit.studies.study import study
 
     if file.exists():
         raise ConfigurationError(f"{file} is there already; ask and tell it, or give another file")
-    _say(study(file, parameters=dict(parameters), **regroup(settings)))
+    _say(study(file, parameters=dict(map(_declared, parameters)), **settings))
+
+
+def _declared(text: str) -> tuple[str, Parameter | Bounds | None]:
+    name, _, bounds = text.partition("=")
+    parts = bounds.split(":") if bounds else ["", ""]
+    try:
+        low, high = (float(part) if part else None for part in parts)
+    except ValueError:
+        raise ConfigurationError(
+            f"{text!r} is no parameter; write x, or rate=0: or share=0:1 with bounds"
+        ) from None
+    return name, (low, high)
 
 
 @click.command("ask", short_help="Print positions at which a study wants results.")
@@ -78,20 +65,18 @@ def study_command(file: Path, parameters: tuple[Any, ...], **settings: Any) -> N
     default=None,
     help="Print so many positions.  [default: all that are wanted by now]",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the table here.")
-def ask_command(file: Path, n: int | None, out: Path | None) -> None:
-    """Print a table of positions at which the model is to be evaluated, or write it to a file."""
+def ask_command(file: Path, n: int | None) -> None:
+    """Print a table of positions at which the model is to be evaluated."""
     study = _open(file)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(study.description.parameters.labels)
     writer.writerows(study.ask(n).tolist())
-    if out is None:
-        # the names of columns are asked for again: they are changed for a screen alone
-        print_text = say if sys.stdout.isatty() else click.echo
-        print_text(table.getvalue(), nl=False)
+    # the names of columns are asked for again: they are changed for a screen alone
+    if sys.stdout.isatty():
+        say(table.getvalue(), nl=False)
     else:
-        out.write_text(table.getvalue(), encoding="utf-8")
+        sys.stdout.write(table.getvalue())
     _say(study, err=True)
 
 

@@ -416,19 +416,13 @@ class Study:
         return {key_of(at): row for at, row in zip(self._told["positions"], rows, strict=True)}
 
     def _check_asked(self, positions: FloatArray) -> None:
-        asked = self.ask()
-        wanted = {key_of(row) for row in asked} | self._results().keys()
+        wanted = {key_of(row) for row in self.ask()} | self._results().keys()
         for i, row in enumerate(positions):
-            if key_of(row) in wanted:
-                continue
-            near = ""
-            if len(asked):
-                apart = np.abs(asked - row).max(axis=1)
-                near = f"; the nearest one that was differs by {apart.min():.2g}"
-            raise ConfigurationError(
-                f"position {i} was not asked for{near}; evaluate the model at what ask() returns, "
-                "and pass that on with all its digits"
-            )
+            if key_of(row) not in wanted:
+                raise ConfigurationError(
+                    f"position {i} was not asked for; evaluate the model at what ask() returns, "
+                    "and pass that on with all its digits"
+                )
 
 
 def _given_parts(settings: Mapping[str, Any]) -> dict[str, Any]:

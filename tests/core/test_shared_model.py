@@ -226,8 +226,13 @@ def test_another_model_is_refused(tmp_path):
         kept(Decay(), tmp_path / "model", parameters={"a": None, "b": None}, plausible=None)
 
 
-def test_the_file_of_a_model_is_no_run(tmp_path):
-    kept(Decay(), path := tmp_path / "model")
+def test_the_file_of_a_model_is_no_runs(tmp_path):
+    posterior = kept(Decay(), tmp_path / "model").posterior(data=DATA, noise_sd=0.1)
     for read in (sk.Ledger, sk.open_run, sk.resume):
         with pytest.raises(LedgerError, match=r"no run; give it to surrokit\.model"):
-            read(path)
+            read(tmp_path / "model")
+    with pytest.raises(LedgerError):
+        sk.sample(posterior, sampler=PATHS, path=tmp_path / "model", **SIZES)
+    sk.sample(posterior, sampler=PATHS, path=tmp_path / "run", **SIZES)
+    with pytest.raises(LedgerError, match="is of a run or another model"):
+        kept(Decay(), tmp_path / "run")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import warnings
 
 import numpy as np
@@ -23,7 +21,6 @@ def told(**options):
     target = sk.potential(models.fails, dim=2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("error", "a step was cut")
         run = sk.sample(target, initial=np.zeros(2), **{**OPTIONS, **options})
     kinds = {
         name: (kind.count, kind.cured, kind.message, kind.position.tolist())
@@ -43,7 +40,7 @@ def alone():
 )
 def test_failures_are_those_of_a_run_without_workers(alone, compute, pool):
     assert set(alone[0]) == {
-        *("exception Choked", "time-out", "warning RuntimeWarning", "NaN", "wrong shape"),
+        *("exception Choked", "time-out", "NaN", "wrong shape"),
     }
     assert "models.py, line" in alone[0]["exception Choked"][2]
     assert told(compute=compute or sk.Compute(executor=pool)) == alone
@@ -67,26 +64,6 @@ def test_floating_point_errors_are_treated_alike(pool):
             assert np.isfinite(spread.value(np.ones((1, 2)))).all()
         with np.errstate(all="raise"), pytest.raises(sk.errors.EvaluationError, match="divide"):
             spread.value(np.ones((1, 2)))
-        with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="divide"):
-            spread.value(np.ones((1, 2)))
-
-
-def test_a_warning_of_a_worker_is_given_here(pool):
-    target = sk.potential(models.fails, dim=2)
-    with (
-        sk.Compute(executor=pool).spread(target) as spread,
-        pytest.warns(RuntimeWarning) as w,
-    ):
-        spread.value(np.array([[0.7, 0.0]]))
-    assert str(w[0].message) == "a step was cut"
-    assert os.path.basename(w[0].filename) == "models.py"
-
-
-def test_workers_of_a_worker_are_refused():
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        name, message = pool.apply_async(models.refused_workers).get(timeout=100.0)
-    assert name == "ConfigurationError"
-    assert "may start no processes of its own" in message
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.EvaluationWarning")

@@ -125,15 +125,12 @@ def test_a_target_that_cannot_be_pickled_says_what_to_do(tmp_path):
     file.close()
 
 
-def test_a_target_that_a_worker_cannot_load_says_so():
-    with pytest.raises(
-        ConfigurationError,
-        match=r"a worker cannot load the target: OSError: no such data here\. What its functions "
-        r"import must be installed where workers run",
-    ):
-        sk.sample(
-            sk.potential(models.Unloadable(), dim=2), compute=sk.Compute(workers=2), **OPTIONS
-        )
+def test_a_target_that_a_worker_cannot_load_says_so(pool):
+    target, why = sk.potential(models.Unloadable(), dim=2), "load the target: OSError: no such data"
+    with pytest.raises(ConfigurationError, match=f"{why} here. What its functions import must be"):
+        sk.sample(target, compute=sk.Compute(workers=2), **OPTIONS)
+    with pytest.raises(WorkerError, match=f"executor that was given failed: RuntimeError: .*{why}"):
+        sk.sample(target, compute=sk.Compute(executor=pool), **OPTIONS)
 
 
 def test_workers_that_die_with_the_target_say_so():

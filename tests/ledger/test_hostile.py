@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -405,6 +407,10 @@ def test_errors_are_shown_as_text(tmp_path):
 def test_a_table_for_a_file_keeps_its_names(tmp_path):
     path = tmp_path / "a"
     study = sk.study(path, parameters={NAME: None}, chains=2, seed=1, sampler="random-walk")
-    assert is_text(command("ask", path, "--out", tmp_path / "table.csv"))
-    assert CLEAR in (tmp_path / "table.csv").read_bytes().decode()
+    assert CLEAR in command("ask", path)
     assert np.isfinite(study.ask()).all()
+    screen, other = os.openpty()
+    subprocess.run([sys.executable, "-m", "surrokit", "ask", path], stdout=other, check=True)
+    shown = os.read(screen, 10_000).decode().replace("\r\n", "\n")
+    assert SHOWN in shown
+    assert is_text(shown)

@@ -17,18 +17,7 @@ from surrokit.errors import ConfigurationError, TargetError
 from surrokit.programs.potential import read_program
 from surrokit.targets.bounds import parameters_of
 
-SIZES = [
-    "--sampler",
-    "random-walk",
-    "--chains",
-    "2",
-    "--warmup",
-    "0",
-    "--draws",
-    "5",
-    "--seed",
-    "1",
-]
+SIZES = [*("--sampler", "random-walk", "--chains", 2, "--warmup", 0), "--draws", 5, "--seed", 1]
 
 
 @pytest.fixture

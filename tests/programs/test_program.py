@@ -90,14 +90,22 @@ def test_each_call_has_a_folder_of_its_own(shell, tmp_path):
     ("lines", "kind", "message"),
     [
         ("echo no licence >&2; exit 3", ProgramError, "ended with exit status 3; standard error: "),
-        ("kill -SEGV $$", ProgramError, "was ended by signal SIGSEGV"),
+        ("kill -SEGV $$", ProgramError, "ended with exit status -11"),
         ("exit 1", ProgramError, "sh model.sh ended with exit status 1$"),
         ("""echo '{"error": "too stiff"}'""", ProgramError, "answered with an error: too stiff"),
         ("", ResultTypeError, "ended well, but printed nothing; it must give JSON"),
-        ("echo '[1, 2'", ResultTypeError, "is no JSON: .*should write its answer to {output}"),
+        (
+            "echo '[1, 2'",
+            ResultTypeError,
+            "must be a JSON object, .*should write to {output}",
+        ),
         ("echo '[1, 2]'", ResultTypeError, r"must be a JSON object, .* got '\[1, 2\]"),
-        ("echo '{}'", ResultTypeError, "'log_density' is not in its answer, which has nothing"),
-        ("""echo '{"log_p": 1}'""", ResultTypeError, "in its answer, which has 'log_p'"),
+        (
+            "echo '{}'",
+            ResultTypeError,
+            "'log_density' is not in the answer of .*, which has nothing",
+        ),
+        ("""echo '{"log_p": 1}'""", ResultTypeError, "in the answer of .*, which has 'log_p'"),
         ("""echo '{"log_density": null}'""", ResultTypeError, "log_density must be numbers"),
         ("""echo '{"log_density": "1"}'""", ResultTypeError, "log_density must be numbers"),
         (r"printf '\377'", ResultTypeError, "its output cannot be read: .*utf-8"),
@@ -131,26 +139,14 @@ def test_minus_infinity_is_a_density_of_zero_and_needs_no_gradient(shell):
 
 
 def test_a_program_that_takes_too_long_is_ended_with_those_it_started(shell, tmp_path):
-    target = shell("(sleep 1.5; touch late) & sleep 30", timeout=0.2, keep_failed=tmp_path / "kept")
+    target = shell(f"(sleep 1.5; touch {tmp_path}/late) & sleep 30", timeout=0.2)
     before = time.monotonic()
     cause = cause_of(target)
     assert isinstance(cause, TimeoutError)
     assert time.monotonic() - before < 10.0
     assert "sh model.sh took longer than timeout=0.2 seconds, and was ended" in str(cause)
     time.sleep(2.0)
-    (kept,) = (tmp_path / "kept").iterdir()
-    assert not (kept / "late").exists()
-
-
-def test_files_of_failed_calls_are_kept_where_they_are_wanted(shell, tmp_path):
-    kept = tmp_path / "deep" / "kept"
-    cause = cause_of(shell("echo out; echo err >&2; exit 1", keep_failed=kept))
-    (folder,) = kept.iterdir()
-    assert str(cause).endswith(f"standard error: err (its files are in {folder})")
-    assert (folder / "stdout").read_text() == "out\n"
-    assert json.loads((folder / "input.json").read_text())["position"] == POSITION[0].tolist()
-    shell("""echo '{"log_density": 1}'""", keep_failed=kept).value(POSITION)
-    assert len(list(kept.iterdir())) == 1
+    assert not (tmp_path / "late").exists()
 
 
 def test_a_program_that_has_gone_since_is_a_failure(tmp_path):
@@ -175,7 +171,7 @@ def test_a_program_has_no_terminal_for_its_input_when_it_reads_a_file(tmp_path):
         ('ln -s /dev/zero "$2"', "output.json is no plain file, or not there"),
         ('mkfifo "$2"', "no plain file"),
         ('truncate -s 100000000 "$2"', "it has more than 67108864 bytes"),
-        ("printf '[%.0s' $(seq 60000) > $2", "is no JSON"),
+        ("printf '[%.0s' $(seq 60000) > $2", "must be a JSON object"),
         ("", "not there"),
     ],
     ids=["device", "pipe", "large", "deep", "nothing"],

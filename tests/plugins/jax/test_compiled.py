@@ -7,7 +7,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from surrokit.errors import ResultTypeError
-from surrokit_jax.compiled import MOST_AT_ONCE, Compiled, padded
+from surrokit_jax.compiled import MOST_AT_ONCE, Functions, padded
+
+
+def compiled_of(function):
+    functions = Functions("it", lambda f: {"f": f}, function)
+    return lambda *rows: functions("f", *rows)
 
 
 def test_few_numbers_of_rows_are_compiled_not_much_too_large(jax, rng):
@@ -20,7 +25,7 @@ def test_few_numbers_of_rows_are_compiled_not_much_too_large(jax, rng):
         traced.append(q.shape)
         return q.sum()
 
-    compiled = Compiled("it", function)
+    compiled = compiled_of(function)
     for n in (3, 4, 3, 4, 3):
         compiled(rng.normal(size=(n, 2)))
     assert len(traced) == 1
@@ -29,13 +34,13 @@ def test_few_numbers_of_rows_are_compiled_not_much_too_large(jax, rng):
 @pytest.mark.parametrize("n", [0, 7, 2 * MOST_AT_ONCE + 5])
 def test_rows_are_those_of_calls_one_by_one_and_belong_to_the_caller(jax, rng, n):
     q, u = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
-    found = Compiled("it", lambda q, u: q * (u[0] + u[1]))(q, u)
+    found = compiled_of(lambda q, u: q * (u[0] + u[1]))(q, u)
     assert_array_equal(found, q * (u[:, :1] + u[:, 1:]))
     found += 1.0
 
 
 def test_single_precision_is_refused_also_later(jax):
-    compiled = Compiled("it", lambda q: q)
+    compiled = compiled_of(lambda q: q)
     compiled(np.ones((2, 3)))
     jax.config.update("jax_enable_x64", False)
     with pytest.raises(ResultTypeError, match=r"it must return numbers in double precision"):

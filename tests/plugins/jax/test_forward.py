@@ -76,13 +76,6 @@ def test_it_is_the_target_of_plain_functions_with_all_derivatives(target, rng):
     assert_allclose(run.outputs, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("order", "lacking"), [(0, {"gradient", "vjp"}), (1, {"metric-derivative"})]
-)
-def test_derivatives_may_be_limited(decay, order, lacking):
-    assert not lacking & forward_from_jax(decay, derivatives=order, **SETTINGS).capabilities
-
-
 def test_a_map_without_reverse_mode_offers_its_jacobian(jax):
     def loop(q):
         return jax.lax.fori_loop(
@@ -100,7 +93,6 @@ def test_a_map_without_reverse_mode_offers_its_jacobian(jax):
     [
         (lambda q: q[None], {}, ShapeError, "one vector of outputs"),
         (lambda q: q.astype("float32"), {}, ResultTypeError, "forward must return .* float32"),
-        (lambda q: q, {"derivatives": 3}, ConfigurationError, "between 0 and 2"),
         (lambda q: q, {"data": None}, ConfigurationError, "data is missing"),
     ],
 )
@@ -122,11 +114,9 @@ def test_what_cannot_be_differentiated_is_told(jax):
     target = forward_from_jax(once, **data)
     assert target.capabilities >= {"jacobian", "vjp"}
     assert "metric-derivative" not in target.capabilities
-    with pytest.raises(ConfigurationError, match=r"differentiate forward twice.*derivatives=1"):
-        forward_from_jax(once, derivatives=2, **data)
 
     def loop(q):
         return jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((2,), "float64"), q)
 
-    with pytest.raises(ConfigurationError, match=r"differentiate forward once.*derivatives=0"):
+    with pytest.raises(ConfigurationError, match=r"differentiate forward: .*forward_potential"):
         forward_from_jax(loop, **data)

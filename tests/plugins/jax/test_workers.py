@@ -48,16 +48,6 @@ def test_a_copy_elsewhere_is_in_double_precision(target, tmp_path):
 
 # --- where the libraries are absent ---
 
-LISTED = """
-import sys
-import surrokit_jax.density, surrokit_jax.forward, surrokit_jax.numpyro_model
-assert not {"jax", "numpyro"} & set(sys.modules), "imported too early"
-"""
-
-
-def test_its_modules_import_no_library():
-    assert subprocess.run([sys.executable, "-c", LISTED], check=False).returncode == 0
-
 
 def test_it_says_what_to_install(monkeypatch, jax):
     monkeypatch.setitem(sys.modules, "numpyro", None)

@@ -198,6 +198,7 @@ def one_number(pymc):
         (noisy, {}, r"'noisy' is drawn at random .* var_names"),
         (not_compiled, {}, "PyMC cannot compile the model: "),
         (one_number, {"backend": "c"}, "backend must be 'pytensor' or 'jax', got 'c'"),
+        (one_number, {"backend": "jax", "gradient": False}, "goes with backend='pytensor' alone"),
     ],
 )
 def test_what_is_no_target_is_refused(pymc, write, settings, message):

@@ -124,9 +124,9 @@ def test_names_bounds_and_plausible_places_are_passed_on(script):
 
 
 @pytest.mark.parametrize(
-    ("printed", "value"), [("-inf", np.inf), ("nan", np.nan), ("-Infinity", np.inf)]
+    ("printed", "value"), [("-Infinity", np.inf), ("NaN", np.nan), ("null", np.nan)]
 )
-def test_numbers_as_python_prints_them_are_understood(script, printed, value):
+def test_numbers_that_json_lacks_are_understood(script, printed, value):
     url = script(answers(lambda *_: (200, f'{{"output": [[{printed}]] }}')))
     assert np.array_equal(surrokit_umbridge.potential(url).value(ORIGIN), [value], equal_nan=True)
 
@@ -167,7 +167,7 @@ def test_an_answer_that_takes_too_long_is_given_up(script):
     assert isinstance(cause, TimeoutError)
     assert f"{url} took longer than timeout=0.2 seconds to answer" in str(cause)
     release.set()
-    assert target.value(ORIGIN) == -1.0  # on a new line, so that no late answer is taken for it
+    assert target.value(ORIGIN) == -1.0
 
 
 def test_a_server_that_hangs_up_is_asked_again(script):
@@ -195,15 +195,6 @@ def test_a_host_that_is_gone_is_no_answer_that_takes_too_long(script, monkeypatc
     assert model.evaluate(ORIGIN[0]) == -1.0
 
 
-def test_a_server_that_goes_away_at_one_position_is_blamed(script):
-    model = surrokit_umbridge.connect(script(answers(lambda *_: None)))
-    before = time.monotonic()
-    cause = cause_of(surrokit_umbridge.potential(model))
-    assert isinstance(cause, ServerError)
-    assert "went away 3 times while it was at work on one position" in str(cause)
-    assert time.monotonic() - before < 10.0
-
-
 def test_what_stands_in_front_of_a_server_is_waited_for_and_not_blamed(script):
     away = [502, 503, 504]
 
@@ -214,15 +205,17 @@ def test_what_stands_in_front_of_a_server_is_waited_for_and_not_blamed(script):
     assert target.value(ORIGIN) == 1.0
 
 
-def test_the_wait_for_a_server_ends(script):
-    url = script(answers(lambda *_: (503, "no upstream")))
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [((503, "no upstream"), "status 503"), (None, "RemoteDisconnected: .* without response")],
+)
+def test_the_wait_for_a_server_ends(script, answer, why):
+    url = script(answers(lambda *_: answer))
     before = time.monotonic()
     cause = cause_of(surrokit_umbridge.potential(url, wait=0.3))
     assert 0.25 < time.monotonic() - before < 5.0
-    assert str(cause) == (
-        f"{url} cannot be reached (status 503), and was waited for 0 seconds; start the server "
-        "again, or pass a longer wait"
-    )
+    assert isinstance(cause, ServerError)
+    assert re.search(rf"{url} cannot be reached \({why}\), and was waited for 0 sec", str(cause))
 
 
 def test_a_model_can_be_pickled(script):
@@ -233,7 +226,7 @@ def test_a_model_can_be_pickled(script):
     assert copy.evaluate(ORIGIN[0]) == 2.0
 
 
-@pytest.mark.parametrize("url", ["localhost:4242", "ftp://host", "http://", 3, "http://h:port"])
+@pytest.mark.parametrize("url", ["localhost:4242", "ftp://host", 3])
 def test_what_is_no_address_is_told(url):
     with pytest.raises(ConfigurationError, match="url must be the address of a server"):
         surrokit_umbridge.potential(url)
@@ -246,7 +239,7 @@ def test_what_is_no_address_is_told(url):
         ({"timeout": "5"}, "timeout must be a number of seconds above 0, got '5'"),
         ({"wait": -1}, "wait must be a number of seconds of at least 0, got -1"),
         ({"name": "n"}, "has the models 'm'; name one of them, got 'n'"),
-        ({"jacobian": True}, "jacobian is given, but without data or an energy the model is a log"),
+        ({"jacobian": True}, "has 1 outputs, and without data or .* which has one and no Jacobian"),
     ],
 )
 def test_settings_that_cannot_work_are_told(script, settings, message):
@@ -264,9 +257,9 @@ NO_SERVER = "no server of the UM-Bridge protocol that can be used"
         ("Info", {"protocolVersion": 2.0, "models": ["m"]}, "speaks version 2.0 of the UM-Bridge"),
         ("Info", {"protocolVersion": 1.0, "models": ["m", "n"]}, "the models 'm', 'n'; name one"),
         ("Info", {}, f"{NO_SERVER}: KeyError"),
-        ("ModelInfo", {"support": {}}, "does not support Evaluate; it supports nothing"),
-        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, but without data or an energy"),
-        ("Info", {"protocolVersion": 1.0, "models": "m"}, NO_SERVER),
+        ("ModelInfo", {"support": {}}, "lacks what is asked of it; it supports nothing"),
+        ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, and without data or an energy"),
+        ("Info", {"protocolVersion": 1.0, "models": 3}, NO_SERVER),
         ("ModelInfo", {"support": ["Evaluate"]}, NO_SERVER),
         ("InputSizes", {"inputSizes": ["one"]}, NO_SERVER),
         ("InputSizes", {"inputSizes": [float("inf")]}, NO_SERVER),
@@ -320,6 +313,12 @@ def test_the_timeout_is_for_the_whole_answer(prompt):
         surrokit_umbridge.connect(url, timeout=0.3, wait=0.0)
     done.set()
     assert time.monotonic() - began < 15.0
+
+
+def test_an_answer_that_is_cut_is_none():
+    url, _ = slowly([HEAD + json.dumps(ANSWERS["Info"]).encode()], pause=0.0)
+    with pytest.raises(ConfigurationError, match=r"cannot be reached .IncompleteRead"):
+        surrokit_umbridge.connect(url, wait=0.0)
 
 
 def test_an_answer_has_a_limit():

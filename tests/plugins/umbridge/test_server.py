@@ -27,6 +27,9 @@ def slope(q):
     return -(q + 0.4 * q**3)
 
 
+TWO = sk.potential(log_density=log_density, gradient=slope, dim=2)
+
+
 @pytest.fixture
 def serve():
     """Serve targets on free ports."""
@@ -54,20 +57,17 @@ def test_a_map_behind_a_server_is_the_same_to_the_bit(serve):
         serve(inside), "forward", jacobian=True, data=np.ones(3), noise_sd=0.5
     )
     at = np.array([[0.3, -0.7], [1.0, 2.0]])
-    for ours, theirs in zip(
-        served.forward_and_jacobian(at), inside.forward_and_jacobian(at), strict=True
-    ):
+    both = (each.forward_and_jacobian(at) for each in (served, inside))
+    for ours, theirs in zip(*both, strict=True):
         assert np.array_equal(ours, theirs)
 
 
 def test_a_density_behind_a_server_is_the_same_to_the_bit(serve):
-    bounds = {"a": (-3.0, None), "b": None}
+    bounds, z = {"a": (-3.0, None), "b": None}, np.array([[0.1, 0.2], [-0.4, 1.0]])
     inside = sk.potential(log_density=log_density, gradient=slope, parameters=bounds)
     served = surrokit_umbridge.potential(serve(inside), parameters=bounds)
-    z = np.array([[0.1, 0.2], [-0.4, 1.0]])
-    for ours, theirs in zip(
-        served.value_and_gradient(z), inside.value_and_gradient(z), strict=True
-    ):
+    both = (each.value_and_gradient(z) for each in (served, inside))
+    for ours, theirs in zip(*both, strict=True):
         assert np.array_equal(ours, theirs)
 
 
@@ -119,55 +119,28 @@ def test_no_more_evaluations_at_a_time_than_workers(serve):
 
 
 @pytest.mark.parametrize(
-    ("what", "question", "status", "kind", "message"),
+    ("what", "question", "kind", "message"),
     [
-        ("Evaluate", b"hello", 400, "InvalidInput", "the question is no JSON"),
-        ("Evaluate", b"[" * 100_000, 400, "InvalidInput", "the question is no JSON"),
-        ("Evaluate", {"name": "other"}, 400, "ModelNotFound", "name one of posterior, got"),
-        ("Evaluate", None, 400, "ModelNotFound", "name one of posterior, got nothing"),
-        (
-            "ApplyHessian",
-            {"name": "posterior"},
-            400,
-            "UnsupportedFeature",
-            "does not support Apply",
-        ),
-        ("Evaluate", {"name": "posterior"}, 400, "InvalidInput", "a list of one list, got None"),
-        ("Evaluate", {"name": "posterior", "input": [[1]]}, 400, "InvalidInput", "2 numbers, got"),
-        ("Evaluate", {"name": "posterior", "input": [["a", 1]]}, 400, "InvalidInput", "2 numbers"),
-        (
-            "Gradient",
-            {"name": "posterior", "input": [[1, 2]], "sens": [1, 2]},
-            400,
-            "InvalidInput",
-            "sens must be 1 numbers, got",
-        ),
-        (
-            "Gradient",
-            {"name": "posterior", "input": [[1, 2]], "sens": [1], "inWrt": 1},
-            400,
-            "InvalidInput",
-            "one input and one output",
-        ),
+        ("Evaluate", b"hello", "InvalidInput", "the question is no JSON"),
+        ("Evaluate", b"[" * 100_000, "InvalidInput", "the question is no JSON"),
+        ("Evaluate", {"name": "other"}, "ModelNotFound", "name one of posterior, got"),
+        ("Evaluate", b"null", "ModelNotFound", "name one of posterior, got nothing"),
+        ("ApplyHessian", {}, "UnsupportedFeature", "does not support Apply"),
+        ("Evaluate", {}, "InvalidInput", "a list of one list, got None"),
+        ("Evaluate", {"input": [[1]]}, "InvalidInput", "2 numbers, got"),
+        ("Evaluate", {"input": [["a", 1]]}, "InvalidInput", "2 numbers"),
+        ("Gradient", {"input": [[1, 2]], "sens": [1, 2]}, "InvalidInput", "sens must be 1 numbers"),
+        ("Gradient", {"input": [[1, 2]], "inWrt": 1}, "InvalidInput", "one input and one output"),
     ],
 )
-def test_a_question_that_cannot_be_answered_is_rejected(
-    serve, what, question, status, kind, message
-):
-    target = sk.potential(log_density=log_density, gradient=slope, dim=2)
-    port = int(serve(target).rpartition(":")[2])
-    body = question if isinstance(question, bytes) else json.dumps(question).encode()
+def test_a_question_that_cannot_be_answered_is_rejected(serve, what, question, kind, message):
+    port = int(serve(TWO).rpartition(":")[2])
+    named = question if isinstance(question, bytes) else {"name": "posterior", **question}
+    body = named if isinstance(named, bytes) else json.dumps(named).encode()
     answered, told = ask(port, JSON, body, what)
-    assert answered == status
+    assert answered == 400
     assert told["error"]["type"] == kind
     assert message in told["error"]["message"]
-
-
-def test_a_port_that_is_taken_is_told(serve):
-    target = sk.potential(log_density=log_density, dim=1)
-    port = int(serve(target).rpartition(":")[2])
-    with pytest.raises(ConfigurationError, match=f"port {port} of 127.0.0.1 cannot be had"):
-        surrokit_umbridge.Server(target, port=port)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +148,17 @@ def test_a_port_that_is_taken_is_told(serve):
     [
         ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
         ({"port": -1}, "port must be a whole number of at least 0, got -1"),
-        ({"port": 70000}, "port 70000 of 127.0.0.1 cannot be had"),
         ({"name": "forward"}, "the name 'forward' is that of the target's map"),
     ],
 )
 def test_settings_that_cannot_work_are_told(settings, message):
     with pytest.raises(ConfigurationError, match=message):
         surrokit_umbridge.Server(lynx_hare(), **{"port": 0, **settings})
+
+
+def test_a_port_that_is_taken_is_told(port):
+    with pytest.raises(ConfigurationError, match=f"port {port} of 127.0.0.1 cannot be had"):
+        surrokit_umbridge.Server(lynx_hare(), port=port)
 
 
 def test_a_wrapper_of_bounded_parameters_is_refused():
