@@ -159,8 +159,7 @@ class Network:
             gradient: FloatArray = slopes.dot(weighted)
             gradient += level
         else:
-            slopes = nodes.phi.first(nodes.arguments(z))
-            gradient = nodes.lower(z, slopes @ self._weighted)
+            gradient = nodes.lower(z, nodes.features_and_slopes(z)[1] @ self._weighted)
         gradient += self.trend.slope(z)
         return gradient
 

@@ -35,25 +35,12 @@ class Activation:
     ``both`` returns value and first derivative as new arrays, and may overwrite its argument.
     """
 
-    value: Elementwise
-    first: Elementwise
+    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
     second: Elementwise
     third: Elementwise
-    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
 
-def _softplus(x: FloatArray) -> FloatArray:
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
-
-
-def _softplus_first(x: FloatArray) -> FloatArray:
-    slope = np.tanh(0.5 * x)
-    slope *= 0.5
-    slope += 0.5
-    return slope
-
-
-def _softplus_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     # With h = x/2: h + |h| + log 2 - log(1 + |tanh h|). One tanh serves value and slope, and
     # nothing can overflow.
     x *= 0.5
@@ -79,7 +66,7 @@ def _softplus_third(x: FloatArray) -> FloatArray:
     return np.copysign(tail * (1.0 - tail) / (1.0 + tail) ** 3, -x)
 
 
-def _exponential_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _exponential(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     value = np.exp(x, out=x)
     return value, value.copy()
 
@@ -87,27 +74,15 @@ def _exponential_both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 _NONE: Elementwise = np.zeros_like
 
 ACTIVATIONS = {
-    "softplus": Activation(
-        value=_softplus,
-        first=_softplus_first,
-        second=_softplus_second,
-        third=_softplus_third,
-        both=_softplus_both,
+    "softplus": Activation(both=_softplus, second=_softplus_second, third=_softplus_third),
+    "exponential": Activation(both=_exponential, second=np.exp, third=np.exp),
+    "one": Activation(
+        both=lambda x: (np.ones_like(x), np.zeros_like(x)), second=_NONE, third=_NONE
     ),
-    "cosine": Activation(
-        value=np.cos, first=lambda x: -np.sin(x), second=lambda x: -np.cos(x), third=np.sin
-    ),
-    "exponential": Activation(
-        value=np.exp, first=np.exp, second=np.exp, third=np.exp, both=_exponential_both
-    ),
-    "one": Activation(value=np.ones_like, first=_NONE, second=_NONE, third=_NONE),
-    "identity": Activation(value=np.positive, first=np.ones_like, second=_NONE, third=_NONE),
-    "square": Activation(
-        value=lambda x: 0.5 * x * x, first=np.positive, second=np.ones_like, third=_NONE
-    ),
+    "identity": Activation(both=lambda x: (x, np.ones_like(x)), second=_NONE, third=_NONE),
+    "square": Activation(both=lambda x: (0.5 * x * x, x), second=np.ones_like, third=_NONE),
 }
-"""That of the paper's experiments, random Fourier features, that of radial nodes, and those of the
-columns of a trend."""
+"""That of the paper's experiments, that of radial nodes, and those of the columns of a trend."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -185,12 +160,11 @@ class Nodes:
 
     def features(self, z: FloatArray) -> FloatArray:
         """Return phi(h), shape (n, s), at whitened positions (n, dim)."""
-        return self.phi.value(self.arguments(z))
+        return self.features_and_slopes(z)[0]
 
     def features_and_slopes(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return phi(h) and phi'(h), each (n, s), for little more than one of them."""
-        h, phi = self.arguments(z), self.phi
-        return (phi.value(h), phi.first(h)) if phi.both is None else phi.both(h)
+        """Return phi(h) and phi'(h), each (n, s)."""
+        return self.phi.both(self.arguments(z))
 
 
 def row_blocks(n_rows: int, scratch: int, most: int = SCRATCH) -> Iterator[slice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.arguments import fraction, not_negative, optional_positive_integer, spread
+from surrokit.arguments import optional_positive_integer, spread
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import Potential, SummedTerms, with_hessian
@@ -14,6 +14,9 @@ from surrokit.types import FloatArray, IntArray
 from surrokit_networks.learner import NetworkLearner
 from surrokit_networks.potentials import FIRST_ORDER
 from surrokit_networks.training import Training
+
+LEFT, MOST = 2.0, 0.0625
+"""Nats that the rows that are not copied may leave, and the part of rows that may be copied."""
 
 
 def _defaults() -> Training:
@@ -40,20 +43,15 @@ class Rows:
     Parameters
     ----------
     n_rows : int, optional
-        How many; None to choose: as few as leave no more than ``left`` of the sum of psi_i to
-        the others, but no more than a part ``most`` of all rows.
-    left
-        In nats. On a9a with 124 parameters what was left in sum predicted the acceptance of
-        independent draws: 0.76 at 12, 0.83 at 6, 0.90 at 3.
-    most
-        A part of the rows: the surrogate's gradient costs about as small a part of the exact one's.
+        How many; None to choose: as few as leave no more than 2 nats of the sum of psi_i to the
+        others, but no more than a sixteenth of all rows, as the surrogate's gradient costs about as
+        small a part of the exact one's. On a9a with 124 parameters what was left in sum predicted
+        the acceptance of independent draws: 0.76 at 12 nats, 0.83 at 6, 0.90 at 3.
     training
         How the quadratic is fitted.
     """
 
     n_rows: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    left: float = attrs.field(default=2.0, validator=not_negative)
-    most: float = attrs.field(default=0.0625, validator=fraction)
     training: Training = attrs.field(
         factory=_defaults,
         metadata=spread("trend", "least_curvature", "train_on", "tail", "hold_out"),
@@ -108,6 +106,5 @@ class Rows:
         if n is None:
             # summed from the least on: little is left, and must not be lost to rounding
             left = np.cumsum(bounds[order][::-1])[::-1]
-            n = int(np.count_nonzero(left > self.left))
-            n = min(n, int(np.ceil(self.most * len(bounds))))
+            n = min(int(np.count_nonzero(left > LEFT)), int(np.ceil(MOST * len(bounds))))
         return np.sort(order[:n])

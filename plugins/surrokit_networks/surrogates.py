@@ -28,7 +28,7 @@ Widths: TypeAlias = Literal["dimension", "chi-square"]
 
 @attrs.frozen(kw_only=True)
 class Additive:
-    """A network of random additive nodes a(w . z + b) (section 3.1) on a trend.
+    """A network of random additive nodes softplus(w . z + b) (section 3.1) on a trend.
 
     By default z is the whitened position, directions are short, gradients are trained on where
     there are any, and the ridge comes from the data.
@@ -37,8 +37,6 @@ class Additive:
     ----------
     n_nodes : int, optional
         s; None to choose from the dimension and the number of equations.
-    activation
-        ``"softplus"`` is the paper's, ``"cosine"`` makes random Fourier features.
     weight_scale : float, optional
         Directions are w ~ N(0, weight_scale^2 I / dim), or have that spread; None to choose 0.3,
         1 or 2: smooth potentials want the least, sharp ones the others.
@@ -47,9 +45,6 @@ class Additive:
     """
 
     n_nodes: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    activation: Literal["softplus", "cosine"] = attrs.field(
-        default="softplus", validator=one_of("softplus", "cosine")
-    )
     weight_scale: float | None = attrs.field(default=None, validator=optional_positive)
     training: Training = attrs.field(
         factory=Training, metadata=spread(without=("least_curvature",))
@@ -90,7 +85,7 @@ class Additive:
         return Nodes.additive(
             directions=directions.standard_normal((size, dim)) * (weight_scale / np.sqrt(dim)),
             biases=biases.standard_normal(size),
-            activation=self.activation,
+            activation="softplus",
         )
 
 

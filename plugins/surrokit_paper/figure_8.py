@@ -219,10 +219,10 @@ def report(rows: Sequence[Row], __: SimpleNamespace) -> tuple[dict[str, Any], li
     found, lines, printed = errors(rows), [], []
     for (problem, method), each in found.items():
         kind, _, scheme = method.partition("-")
-        hmc, arns = (found.get((problem, name)) for name in ("hmc", f"arns-{scheme}"))
+        exact, arns = (found.get((problem, name)) for name in ("hmc", f"arns-{scheme}"))
         middle, part = each["curves"][1], None
-        if hmc is not None and arns is not None and arns["start"] is not None:
-            part = part_below(each["times"], middle, hmc["curves"][1], 2 * arns["start"])
+        if exact is not None and arns is not None and arns["start"] is not None:
+            part = part_below(each["times"], middle, exact["curves"][1], 2 * arns["start"])
         if kind == "arns":
             what = f"part of the time at which ARNS-HMC errs less than HMC: {problem}, {scheme}"
             printed.append((what, "best overall, lowest early", part))

@@ -18,7 +18,7 @@ with t the seconds of one call, measured in the same row at draws of the posteri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,10 +300,10 @@ def report(rows: Sequence[Row], _: SimpleNamespace) -> tuple[dict[str, Any], lis
             "here   ": one["rate"],
         }
         beside.append({**names, **line})
-        hmc = found.get((problem, "hmc"))
-        if method != "hmc" and hmc is not None:
-            counted = {"as the authors count": one["rate"] / hmc["charged_rate"]}
-            ratio = {"paper": speed_up, **counted, "as run": one["rate"] / hmc["rate"]}
+        exact = found.get((problem, "hmc"))
+        if method != "hmc" and exact is not None:
+            counted = {"as the authors count": one["rate"] / exact["charged_rate"]}
+            ratio = {"paper": speed_up, **counted, "as run": one["rate"] / exact["rate"]}
             speed.append({**names, **ratio})
         calls = {kind: n for kind, n in one["calls"].items() if n}
         in_all = sum(n for kind, n in calls.items() if kind != "rows")
@@ -338,23 +338,11 @@ def draw(rows: Sequence[Row], _: SimpleNamespace) -> Any:
         for ax, problem in zip(axes, problems, strict=True):
             of = {method: one for (its, method), one in found.items() if its == problem}
             printed = {m: {"rate": PRINTED[problem, m][3]} for m in of if (problem, m) in PRINTED}
-            for label, numbers, rate, look in (
-                ("here, as run", of, "rate", {"marker": "o", "color": BLUE}),
-                (
-                    "here, HMC charged as the authors do",
-                    of,
-                    "charged_rate",
-                    {"marker": "s", "color": VERMILION},
-                ),
-                (
-                    "the paper, its machine",
-                    printed,
-                    "rate",
-                    {"marker": "D", "markerfacecolor": "none", "color": BLACK},
-                ),
-            ):
-                known = [(one[rate], methods.index(m)) for m, one in numbers.items()]
-                ax.plot(*array(known).reshape(-1, 2).T, linestyle="none", label=label, **look)
+            _dots(ax, of, "rate", methods, marker="o", color=BLUE, label="here, as run")
+            charged = {"marker": "s", "label": "here, HMC charged as the authors do"}
+            _dots(ax, of, "charged_rate", methods, color=VERMILION, **charged)
+            hollow = {"marker": "D", "markerfacecolor": "none", "label": "the paper, its machine"}
+            _dots(ax, printed, "rate", methods, color=BLACK, **hollow)
             ax.grid(axis="y", color=GREY, linewidth=0.3, alpha=0.5)
             ax.set(xscale="log", title=LABELS[problem], xlabel="min(ESS) a second of sampling")
             ax.tick_params(axis="y", length=0)
@@ -362,3 +350,8 @@ def draw(rows: Sequence[Row], _: SimpleNamespace) -> Any:
         axes[0].set_ylim(len(methods) - 0.5, -0.5)
         common_legend(figure, axes)
     return figure
+
+
+def _dots(ax: Any, of: Mapping[str, Row], rate: str, methods: Sequence[str], **look: Any) -> None:
+    known = [(one[rate], methods.index(method)) for method, one in of.items()]
+    ax.plot(*array(known).reshape(-1, 2).T, linestyle="none", **look)

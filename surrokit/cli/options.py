@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from surrokit.errors import ConfigurationError
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 NAMED = {
@@ -66,17 +64,6 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return add
 
 
-def _with_known_ending(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from surrokit.output.saving import form_of
-
-    try:
-        if path is not None:
-            form_of(path)
-    except ConfigurationError as error:
-        raise click.BadParameter(str(error)) from error
-    return path
-
-
 with_parts = together(*(click.option(f"--{kind}", help=said) for kind, said in NAMED.items()))
 
 with_workers = together(
@@ -105,7 +92,6 @@ wide = click.option(
 with_outputs = together(
     file(
         "--out",
-        callback=_with_known_ending,
         help="Save the draws here: as netCDF (.nc), or a table (.csv).",
     ),
     file(

@@ -68,7 +68,7 @@ def part_rows(parts: Iterable[Component]) -> list[dict[str, Any]]:
 
 def _row(component: Component, setting: Setting) -> dict[str, Any]:
     default: Any = setting.default
-    takes, part = setting.limits or setting.type, component.parts.get(setting.name)
+    takes, part = setting.type, component.parts.get(setting.name)
     if part is not None:
         default = part.default or f"the run's own {part.kind}"
         takes = f"a part of kind {part.kind}"

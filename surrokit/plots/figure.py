@@ -1,4 +1,4 @@
-"""Figures of one style, and the draws of equal weight that they show.
+"""Figures of one style, and the densities that they show.
 
 Colours are those that colour-blind readers can tell apart (Okabe and Ito 2008).
 """
@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import numpy as np
 
 from surrokit.arguments import load_library
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import printable
 from surrokit.types import FloatArray
-from surrokit.weighted.round import Distribution
 
 INK, GREY = "#000000", "#777777"
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -26,8 +24,6 @@ SKY, VERMILION = "#56B4E9", "#D55E00"
 
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, GREY, INK)
 """Colours of chains and of kinds of calls, in order."""
-
-RESAMPLED = 2000  #: Draws that stand for weighted ones.
 
 _STYLE = {
     "font.size": 9,
@@ -102,41 +98,13 @@ def short_name(name: str) -> str:
     return name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}"
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Sample:
-    """Draws of equal weight, as pictures show them."""
-
-    rows: FloatArray  # draws of the target, shape (n, dim)
-    chains: FloatArray  # as they went, shape (chains, m, dim); of weighted answers, the surrogate's
-    distribution: Distribution | None = None  # of weighted answers, by all that they know
-
-    @classmethod
-    def of(cls, run: Any) -> Sample:
-        """Return that of a :class:`~surrokit.result.run.Run`, with eight chains at most."""
-        draws, most = run.draws, 8
-        if not draws.shape[1]:
-            raise ConfigurationError("there are no draws to show; draw some first")
-        if run.answer is None:
-            return cls(rows=draws.reshape(-1, draws.shape[2]), chains=draws[:most])
-        return cls(
-            rows=run.resampled(RESAMPLED, rng=0),
-            chains=run.answer.rounds[-1].draws[: min(most, len(draws))],
-            distribution=run.answer.distribution,
-        )
-
-    @property
-    def note(self) -> str | None:
-        """What a reader must know of the draws."""
-        weighted = self.distribution is not None
-        return "weighted answers, resampled by their weights" if weighted else None
-
-    def marginal(self, column: int) -> FloatArray:
-        """Return equally likely values of one number, shape (n,)."""
-        if self.distribution is None:
-            return self.rows[:, column]
-        below, points = self.distribution.below[column], self.distribution.points[column]
-        places = (np.arange(RESAMPLED) + 0.5) / RESAMPLED
-        return np.asarray(np.interp(places, below, points))
+def equally_likely(run: Any, column: int) -> FloatArray:
+    """Return equally likely values of one number of a run, shape (n,), by its weights if any."""
+    if run.answer is None:
+        return np.asarray(run.draws[:, :, column].ravel())
+    known, n = run.answer.distribution, 2000
+    below, points = known.below[column], known.points[column]
+    return np.asarray(np.interp((np.arange(n) + 0.5) / n, below, points))
 
 
 def density(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.errors import ConfigurationError
+from surrokit.limits import one_thread
 from surrokit.plots.figure import (
     BLUE,
     CYCLE,
@@ -19,19 +21,21 @@ from surrokit.plots.figure import (
     INK,
     SKY,
     VERMILION,
-    Sample,
     density,
+    equally_likely,
     figure_of,
     short_name,
 )
-from surrokit.plots.surrogate import LARGE, Comparison
 from surrokit.types import FloatArray
+
+LARGE = 0.5  #: Error of a surrogate in nats from which on a dot is marked.
+WEIGHTED = "weighted answers, by their weights"  #: What a reader must know of some draws.
 
 
 class Plots:
     """Pictures of a run; each is a Matplotlib figure, and costs no exact call.
 
-    Weighted answers are shown resampled by their weights, and figures say so. ``parameters`` are
+    Weighted answers are shown by their weights, and figures say so. ``parameters`` are
     names of parameters, or of single numbers such as ``w[0]``. Each method raises a
     ConfigurationError if there are no draws, or an argument makes no sense, and a
     MissingDependencyError if Matplotlib is not installed. Other pictures are ArviZ's, by
@@ -47,14 +51,16 @@ class Plots:
         By default they are the first 24 numbers.
         """
         run, most = self._run, 24
-        sample, n = Sample.of(run), len(run.labels)
-        columns, note = list(range(min(n, most))), sample.note
+        if not run.draws.shape[1]:
+            raise ConfigurationError("there are no draws to show; draw some first")
+        n, note = len(run.labels), None if run.answer is None else WEIGHTED
+        columns = list(range(min(n, most)))
         if parameters is not None:
             columns = run.parameters.find(parameters)
         elif n > most:
             note = "; ".join(filter(None, (note, f"the first {most} of {n} numbers")))
         ends = run.highest_density(interval)
-        draws = [partial(_marginal, run.labels[i], sample, i, ends[i]) for i in columns]
+        draws = [partial(_marginal, run, i, ends[i]) for i in columns]
         return figure_of(draws, 4, (2.6, 1.7), note)
 
     def surrogate(self) -> Any:
@@ -63,7 +69,7 @@ class Plots:
         Exact values are those that the run has evaluated at its draws. The potential is that of the
         sampling coordinates.
         """
-        return figure_of([partial(_errors, Comparison.of(self._run))], 1, (4.0, 2.8))
+        return figure_of([partial(_errors, *errors_of(self._run))], 1, (4.0, 2.8))
 
     def cost(self) -> Any:
         """Return exact calls over time, and acceptance."""
@@ -81,11 +87,11 @@ class Plots:
         return figure_of(draws, 2)
 
 
-def _marginal(name: str, sample: Sample, column: int, ends: FloatArray, axes: Any) -> None:
-    values = sample.marginal(column)
+def _marginal(run: Any, column: int, ends: FloatArray, axes: Any) -> None:
+    values = equally_likely(run, column)
     middle, (low, high) = float(np.median(values)), ends
-    for colour, chain in zip(CYCLE, sample.chains[:, :, column], strict=False):
-        if sample.distribution is None and (curve := density(chain)) is not None:
+    for colour, chain in zip(CYCLE, run.draws[:, :, column], strict=False):
+        if run.answer is None and (curve := density(chain)) is not None:
             axes.plot(*curve, color=colour, linewidth=0.5, alpha=0.7)
     if (curve := density(values)) is None:
         axes.axvline(middle, color=BLUE)
@@ -100,17 +106,42 @@ def _marginal(name: str, sample: Sample, column: int, ends: FloatArray, axes: An
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(short_name(name))
+    axes.set_title(short_name(run.labels[column]))
     axes.set_xlabel(f"{middle:.4g}  [{low:.4g}, {high:.4g}]", fontsize=8)
 
 
-def _errors(found: Comparison, axes: Any) -> None:
-    values, errors, large = found.values, found.errors, np.abs(found.errors) > LARGE
+def errors_of(run: Any) -> tuple[FloatArray, FloatArray]:
+    """Return U above its least, and U - V less its median, at up to 400 draws of a run.
+
+    U is the exact potential, which the run has evaluated there, and V the surrogate; potentials are
+    known up to a constant.
+    """
+    most = 400
+    if run.surrogate is None:
+        raise ConfigurationError(
+            "this run has no surrogate to look at: it was exact throughout, or was opened from a "
+            "file, which holds none; sample with a surrogate, or use surrokit.resume"
+        )
+    at, values = run.kept.positions.reshape(-1, run.kept.positions.shape[2]), run.kept.values
+    known = np.flatnonzero(np.isfinite(values))
+    if len(known) < 2:
+        raise ConfigurationError("there are no draws to look at a surrogate by; draw some")
+    known = known[:: -(-len(known) // most)]
+    exact = values.ravel()[known]
+    with one_thread():
+        found = np.asarray(run.surrogate.value(at[known]), dtype=np.float64)
+    apart = exact - np.where(np.isfinite(found), found, np.nan)
+    apart -= np.nanmedian(apart) if np.isfinite(apart).any() else 0.0
+    return exact - exact.min(), apart
+
+
+def _errors(values: FloatArray, errors: FloatArray, axes: Any) -> None:
+    large = np.abs(errors) > LARGE
     axes.axhline(0.0, color=GREY, linewidth=0.6)
     axes.plot(values[~large], errors[~large], "o", color=BLUE, markersize=2, alpha=0.6)
     axes.plot(values[large], errors[large], "x", color=VERMILION, markersize=4)
     axes.set(xlabel="exact potential above its least, nats", ylabel="exact less surrogate")
-    axes.set(title=f"surrogate at draws: error {found.spread:.2g} nats")
+    axes.set(title=f"surrogate at draws: error {np.nanstd(errors):.2g} nats")
     axes.locator_params(nbins=5)
 
 

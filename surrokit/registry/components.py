@@ -156,8 +156,7 @@ class Setting:
     name: str
     #: :data:`REQUIRED` where it must be given, :data:`COMPUTED` where it follows from others.
     default: Any = REQUIRED
-    type: str = ""  #: From the docstring, else from the annotation; empty where neither has it.
-    limits: str = ""  #: Values that are allowed, in words; empty where only the part knows.
+    type: str = ""  #: By its validator, docstring or annotation; empty where none has it.
     help: str = ""
     #: The annotation of what may be given, as a type; ``Any`` where there is none.
     takes: Any = attrs.field(default=Any, eq=False)
@@ -232,8 +231,7 @@ def _of_record(owner: Any) -> Iterator[Setting]:
         yield Setting(
             name=name,
             default=_value(owner, field),
-            type=kind or _spell(field.type),
-            limits=_limits(field.validator),
+            type=_limits(field.validator) or kind or _spell(field.type),
             help=text,
             takes=Union[hints.get(field.name, Any), accepted],  # noqa: UP007
         )

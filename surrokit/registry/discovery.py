@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TypeAlias
 
-import attrs
 import pluggy
 
 from surrokit.errors import ComponentClashError, PluginLoadError
@@ -20,24 +19,15 @@ DISABLE_VARIABLE = "SURROKIT_DISABLE_PLUGINS"
 """Environment variable with the entry names, separated by commas, of plugins to leave out."""
 
 Plugins: TypeAlias = pluggy.PluginManager
-"""All plugins of a process, by the labels of :class:`FoundPlugin`; their hooks are ``hook``."""
+"""All plugins of a process, by what :func:`label` calls them; their hooks are ``hook``."""
 
 
-@attrs.frozen(kw_only=True)
-class FoundPlugin:
-    """An announced plugin, not imported yet."""
-
-    distribution: str
-    version: str
-    entry: EntryPoint
-
-    @property
-    def label(self) -> str:
-        """``distribution[entry]``, as messages name it."""
-        return f"{self.distribution}[{self.entry.name}]"
+def label(plugin: EntryPoint) -> str:
+    """Return ``distribution[entry]``, as messages name a plugin."""
+    return f"{plugin.dist.name if plugin.dist else 'unknown'}[{plugin.name}]"
 
 
-def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
+def find(disabled: Iterable[str] | None = None) -> tuple[EntryPoint, ...]:
     """List the plugins announced on this machine, sorted, without importing any.
 
     Entry names that are ``disabled`` are left out, by default those of
@@ -46,31 +36,21 @@ def find(disabled: Iterable[str] | None = None) -> tuple[FoundPlugin, ...]:
     """
     if disabled is None:
         disabled = map(str.strip, os.environ.get(DISABLE_VARIABLE, "").split(","))
-    skip, seen = frozenset(disabled), set[str]()
-    found: dict[str, FoundPlugin] = {}
-    for distribution in distributions():
-        try:  # a broken uninstall may leave no name, or with a backport no metadata
-            names = distribution.metadata.get_all("Name") or []
-        except FileNotFoundError:
+    skip, found = frozenset(disabled), dict[str, EntryPoint]()
+    for plugin in entry_points(group=GROUP):
+        if plugin.name in skip:
             continue
-        if not names or names[0] in seen:
-            continue  # a second copy further down the path is never imported
-        seen.add(names[0])
-        for entry in distribution.entry_points.select(group=GROUP):
-            if entry.name in skip:
-                continue
-            plugin = FoundPlugin(distribution=names[0], version=distribution.version, entry=entry)
-            if entry.name in found:
-                raise ComponentClashError(
-                    f"two distributions announce a plugin named {entry.name!r}: "
-                    f"{found[entry.name].label} and {plugin.label}; "
-                    "uninstall one, or ask its author for another name"
-                )
-            found[entry.name] = plugin
-    return tuple(sorted(found.values(), key=lambda p: (p.distribution, p.entry.name)))
+        if plugin.name in found:
+            raise ComponentClashError(
+                f"two distributions announce a plugin named {plugin.name!r}: "
+                f"{label(found[plugin.name])} and {label(plugin)}; "
+                "uninstall one, or ask its author for another name"
+            )
+        found[plugin.name] = plugin
+    return tuple(sorted(found.values(), key=label))
 
 
-def load(found: Iterable[FoundPlugin]) -> Plugins:
+def load(found: Iterable[EntryPoint]) -> Plugins:
     """Import plugins and register their hooks.
 
     A PluginLoadError names one that fails to import, or implements a hook that this version does
@@ -80,19 +60,19 @@ def load(found: Iterable[FoundPlugin]) -> Plugins:
     manager.add_hookspecs(hooks)
     for plugin in found:
         try:
-            module = plugin.entry.load()
+            module = plugin.load()
         except (Exception, SystemExit) as error:
             raise PluginLoadError(
-                f"plugin {plugin.label} could not be imported from {plugin.entry.value!r}: "
-                f"{type(error).__name__}: {error}; fix or uninstall {plugin.distribution}, or set "
-                f"{DISABLE_VARIABLE}={plugin.entry.name}"
+                f"plugin {label(plugin)} could not be imported from {plugin.value!r}: "
+                f"{type(error).__name__}: {error}; fix or uninstall it, or set "
+                f"{DISABLE_VARIABLE}={plugin.name}"
             ) from error
         if not isinstance(module, ModuleType):
             raise PluginLoadError(
-                f"plugin {plugin.label} must name a module, but {plugin.entry.value!r} is of type "
+                f"plugin {label(plugin)} must name a module, but {plugin.value!r} is of type "
                 f"{type(module).__name__}; point the entry at the module with the hooks"
             )
-        _register(manager, module, plugin.label)
+        _register(manager, module, label(plugin))
     return manager
 
 
@@ -110,17 +90,17 @@ def default_plugins() -> Plugins:
     return load(find())
 
 
-def _register(manager: Plugins, module: ModuleType, label: str) -> None:
+def _register(manager: Plugins, module: ModuleType, name: str) -> None:
     try:
-        manager.register(module, name=label)
+        manager.register(module, name=name)
         manager.check_pending()
     except ValueError as error:
         raise PluginLoadError(
-            f"plugin {label} names the module {module.__name__}, which another plugin has "
+            f"plugin {name} names the module {module.__name__}, which another plugin has "
             "registered already; give each plugin a module of its own"
         ) from error
     except pluggy.PluginValidationError as error:
         raise PluginLoadError(
-            f"plugin {label} does not fit this version of surrokit: {error}; "
+            f"plugin {name} does not fit this version of surrokit: {error}; "
             "upgrade surrokit, or the plugin"
         ) from error

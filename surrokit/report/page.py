@@ -22,8 +22,8 @@ from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
 from surrokit.output.console import printable
 from surrokit.output.files import check_folder, replacing
-from surrokit.plots.figure import Sample, drawing
-from surrokit.plots.surrogate import LARGE, Comparison
+from surrokit.plots.figure import drawing
+from surrokit.plots.plots import LARGE, WEIGHTED, errors_of
 from surrokit.report.words import costs
 
 SECTIONS = {
@@ -98,7 +98,7 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
         interval=f"{100.0 * interval:.6g}%",
         columns=["parameter", *_COLUMNS.values()],
         rows=[] if summary is None else _rows(summary),
-        note_on_draws=summary and Sample.of(run).note,
+        note_on_draws=None if run.answer is None else f"Draws are {WEIGHTED}.",
         of_surrogate=_of_surrogate(run),
         pictures=_pictures(run, summary, interval),
         cost_facts=[
@@ -151,10 +151,10 @@ def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, s
         told = f"Densities of {', '.join(names)}, whose intervals are in the table."
         found["marginals"] = told, plot.marginals(interval=interval)
     if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
-        errors = Comparison.of(run)
+        _, errors = errors_of(run)
         told = (
-            f"Exact potential less surrogate at {len(errors.errors)} draws: standard deviation "
-            f"{errors.spread:.2g} nats; {int((np.abs(errors.errors) > LARGE).sum())} draws are off "
+            f"Exact potential less surrogate at {len(errors)} draws: standard deviation "
+            f"{np.nanstd(errors):.2g} nats; {int((np.abs(errors) > LARGE).sum())} draws are off "
             f"by more than {LARGE} nats."
         )
         found["errors"] = told, plot.surrogate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
     from surrokit.plots.plots import Plots
     from surrokit.potentials import Potential
     from surrokit.predictive.runs import Kind
+    from surrokit.result.density import SurrogateDensity
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False, slots=False)
 class Run:
     """The result of :func:`surrokit.sample`.
 
@@ -220,6 +222,27 @@ class Run:
         else:
             found, spent = evidence_of_chains(positions, values, rng, self.surrogate), 0
         return attrs.evolve(found, calls=self.total_calls + spent, unnormalized=self.unnormalized)
+
+    @cached_property
+    def density(self) -> SurrogateDensity:
+        """The surrogate as a normalised log density, an approximation of the posterior.
+
+        Raises
+        ------
+        ConfigurationError, NumericalError
+            If there is no surrogate, or :meth:`log_evidence` has no answer.
+        """
+        from surrokit.result.density import density_of
+
+        logs = np.zeros(self.draws.shape[:2]) if self.log_weights is None else self.log_weights
+        return density_of(
+            self.surrogate,
+            self.kept.transform,
+            self.kept.positions.reshape(-1, self.kept.positions.shape[2]),
+            self.kept.values.ravel(),
+            np.exp(logs).ravel(),
+            float(self.log_evidence().value),
+        )
 
     @property
     def _weights(self) -> Weights:

@@ -15,10 +15,10 @@ def test_every_plugin_folder_is_found_through_its_entry_point(plugin_names):
 
 
 def test_every_built_in_comes_from_this_distribution_and_group(plugin_names):
-    built_in = [p for p in find(()) if p.entry.module.partition(".")[0] in plugin_names]
+    built_in = [p for p in find(()) if p.module.partition(".")[0] in plugin_names]
     assert len(built_in) == len(plugin_names)
-    assert {plugin.distribution for plugin in built_in} == {"surrokit"}
-    assert {plugin.entry.group for plugin in built_in} == {GROUP}
+    assert {plugin.dist.name for plugin in built_in} == {"surrokit"}
+    assert {plugin.group for plugin in built_in} == {GROUP}
 
 
 def test_every_part_has_a_summary_of_one_line_and_a_reference():
@@ -43,7 +43,7 @@ import json, os
 from surrokit.registry.catalogue import make_catalogue
 from surrokit.registry.discovery import find, load
 loaded = {}
-for name in [plugin.entry.name for plugin in find(())]:
+for name in [plugin.name for plugin in find(())]:
     os.environ["%s"] = name
     plugins = load(find())
     make_catalogue(plugins)
@@ -60,7 +60,7 @@ def test_each_can_be_switched_off_and_the_others_still_load(python):
 
 
 def test_without_any_plugin_a_run_says_what_to_install(python):
-    names = ",".join(plugin.entry.name for plugin in find(()))
+    names = ",".join(plugin.name for plugin in find(()))
     printed = python(
         "import surrokit as sk\n"
         "try: sk.sample(sk.potential(lambda q: q @ q, dim=1), progress=False)\n"

@@ -247,7 +247,7 @@ def test_sound_plugin_passes_with_its_parts():
         (
             offering(factory="nowhere:Walk"),
             "check_settings",
-            "sampler 'toy' is to be made by 'nowhere:Walk', but nowhere cannot be",
+            "sampler 'toy' is to be made by 'nowhere:Walk', but that cannot be",
         ),
         (
             offering(3),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-import types
 
 import attrs
 import numpy as np
@@ -136,19 +135,6 @@ def test_without_arviz_the_message_says_what_to_install(bounded_run, monkeypatch
         bounded_run.to_arviz()
     with pytest.raises(ImportError, match=r"(?i)arviz is needed"):
         bounded_run.save("never.nc")
-
-
-def test_an_older_arviz_gets_its_own_call(bounded_run, monkeypatch):
-    given, data = {}, types.SimpleNamespace(attrs={})
-    older = types.ModuleType("arviz")
-    older.from_dict = lambda **groups: given.update(groups) or data
-    monkeypatch.setitem(sys.modules, "arviz_base", None)
-    monkeypatch.setitem(sys.modules, "arviz", older)
-    assert bounded_run.to_arviz() is data
-    assert data.attrs["inference_library"] == "surrokit"
-    groups = {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
-    assert set(given) == {*groups, "save_warmup"}
-    assert_array_equal(given["posterior"]["rate"], bounded_run["rate"])
 
 
 # --- names ---

@@ -12,7 +12,6 @@ from surrokit.registry.components import (
     REQUIRED,
     Setting,
     build,
-    parameter_texts,
     settings_of,
     without_markup,
 )
@@ -74,20 +73,18 @@ def test_settings_of_a_record_are_its_fields():
     assert found["estimator"] == Setting(
         name="estimator", default=REQUIRED, type="object", help=text
     )
-    assert found["method"] == Setting(
-        name="method", default="a", type="str", limits="one of 'a', 'b'", help=text
-    )
-    assert found["start"].limits == "a number between 0 and 1"
+    assert found["method"] == Setting(name="method", default="a", type="one of 'a', 'b'", help=text)
+    assert found["start"].type == "a number between 0 and 1"
     assert found["start"].help == "Where it begins."
     assert found["last"].default == []
     assert found["both"].default is COMPUTED
-    assert found["both"].limits == "a whole number of at least 1 and a finite number of at least 0"
+    assert found["both"].type == "a whole number of at least 1 and a finite number of at least 0"
 
 
 def test_settings_of_a_record_inside_have_the_defaults_of_the_part():
     found = settings_of(Outer)
     assert found["depth"] == Setting(
-        name="depth", default=5, type="int", limits="a whole number of at least 1", help="How deep."
+        name="depth", default=5, type="a whole number of at least 1", help="How deep."
     )
     assert found["width"].type == "float, optional"
 
@@ -96,19 +93,6 @@ def test_settings_go_to_the_record_that_has_them():
     made = build(Outer, {"estimator": 1, "width": 2.0})
     assert made.inner == Inner(depth=5, width=2.0)
     assert build(Outer, {"estimator": 1, "start": 0.9}).start_by == 0.9
-
-
-def test_a_record_two_levels_down_and_only_some_of_its_settings():
-    @attrs.frozen(kw_only=True)
-    class Outermost:
-        outer: Outer = attrs.field(
-            factory=lambda: Outer(estimator=0), metadata=spread("depth", "method")
-        )
-
-    assert list(settings_of(Outermost)) == ["method", "depth"]
-    made = build(Outermost, {"depth": 8})
-    assert made.outer.inner == Inner(depth=8)
-    assert build(Outermost, {}).outer.inner == Inner(depth=5)
 
 
 def test_two_settings_of_one_name_are_refused():
@@ -165,11 +149,6 @@ def test_what_cannot_be_named_is_refused():
     message = r"takes \*\*more, which cannot be given by name as settings are; spell its settings"
     with pytest.raises(ConfigurationError, match=message):
         settings_of(lambda **more: more)
-
-
-@pytest.mark.parametrize("docstring", [None, "", "One line.", "Parameters\n\nof nothing"])
-def test_docstrings_may_say_nothing(docstring):
-    assert parameter_texts(docstring) == {}
 
 
 def test_markup_goes_where_text_is_printed():

@@ -125,7 +125,7 @@ def test_what_is_said_of_the_surrogate_is_what_the_run_has(every_page):
     assert "Exact potential less surrogate at" in said["run"]
     assert "there was no surrogate" in every_page["hostile"]
     assert "less surrogate" not in said["hostile"] + said["weighted"]
-    assert "weighted answers, resampled by their weights" in every_page["weighted"]
+    assert "weighted answers, by their weights" in every_page["weighted"]
 
 
 def test_figures_costs_and_repairs_are_told(run, page):

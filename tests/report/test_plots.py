@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
-from surrokit.plots.figure import Sample, density, short_name
-from surrokit.plots.surrogate import Comparison
+from surrokit.plots.figure import density, equally_likely, short_name
+from surrokit.plots.plots import errors_of
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="pictures are Matplotlib's")
 
@@ -23,7 +23,7 @@ def texts(figure):
 
 
 def test_weighted_answers_say_that_they_are(weighted):
-    assert "weighted answers, resampled by their weights" in texts(weighted.plot.marginals())
+    assert "weighted answers, by their weights" in texts(weighted.plot.marginals())
 
 
 def test_pictures_of_some_parameters(run):
@@ -81,13 +81,12 @@ def test_costs_have_lines_of_calls_and_of_deployments(run):
 
 def test_weights_decide_what_is_shown(weighted):
     """Draws are the surrogate's; were weights left out, the shifted ones would show."""
-    sample = Sample.of(weighted)
     weights = np.exp(weighted.log_weights.ravel())
-    flat = weighted.draws.reshape(-1, 2)
-    means = (weights[:, None] * flat).sum(axis=0) / weights.sum()
-    assert_allclose(sample.rows.mean(axis=0), means, atol=0.1)
-    assert_allclose(sample.marginal(0).mean(), weighted.summary()["mean"][0], atol=0.01)
-    assert_allclose(np.quantile(sample.marginal(1), 0.05), weighted.summary()["q05"][1], atol=0.02)
+    means = (weights[:, None] * weighted.draws.reshape(-1, 2)).sum(axis=0) / weights.sum()
+    summary, shown = weighted.summary(), equally_likely(weighted, 1)
+    assert_allclose(equally_likely(weighted, 0).mean(), summary["mean"][0], atol=0.01)
+    assert_allclose(shown.mean(), means[1], atol=0.1)
+    assert_allclose(np.quantile(shown, 0.05), summary["q05"][1], atol=0.02)
 
 
 def test_densities_are_missing_where_nothing_varies():
@@ -110,10 +109,10 @@ def test_names_are_text_and_no_formulas(hostile, tmp_path, recwarn):
 
 def test_looking_at_a_surrogate_pays_for_nothing(run, target):
     before = dict(run.calls)
-    found = Comparison.of(run)
+    _, errors = errors_of(run)
     at = run.kept.positions.reshape(-1, 4)[::4]
     expected = target.value(at) - run.surrogate.value(at)
-    assert_allclose(found.errors, expected - np.median(expected), atol=1e-8)
+    assert_allclose(errors, expected - np.median(expected), atol=1e-8)
     assert run.calls == before
 
 

@@ -99,7 +99,7 @@ def test_show_says_what_a_study_waits_for(command, tmp_path):
     assert "ended" not in shown
     study = sk.study(file)
     study.tell(study.ask()[:3], np.zeros(3))
-    assert "at 1 positions" in command("show", file, "--follow")[1]
+    assert "at 1 positions" in command("show", file)[1]
 
 
 def test_show_of_a_study_that_is_done_is_that_of_its_run(command, tmp_path):

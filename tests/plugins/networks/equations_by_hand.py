@@ -8,8 +8,7 @@ from surrokit_networks.least_squares import Equations
 from surrokit_networks.nodes import ACTIVATIONS, Activation, Nodes
 
 ACTIVATIONS["tanh"] = Activation(
-    value=np.tanh,
-    first=lambda x: np.cosh(x) ** -2.0,
+    both=lambda x: (np.tanh(x), np.cosh(x) ** -2.0),
     second=lambda x: -2.0 * np.tanh(x) * np.cosh(x) ** -2.0,
     third=lambda x: (4.0 * np.tanh(x) ** 2 - 2.0 * np.cosh(x) ** -2.0) * np.cosh(x) ** -2.0,
 )

@@ -148,15 +148,6 @@ def test_drift_is_noticed_and_repaired(ridge):
     assert engine.repairs >= 2
 
 
-def test_a_wrong_solution_alone_is_refined_without_a_factorisation():
-    rows, targets = rows_of()
-    engine = Greville.of_rows(rows, targets)
-    engine.solution += 0.1
-    assert not engine.check()
-    assert engine.repairs == 0
-    assert_allclose(engine.solution, batch(rows, targets), rtol=TIGHT)
-
-
 def test_rank_deficient_solutions_are_repaired_too():
     rows, targets = rows_of(7)
     engine = shown(rows, targets)

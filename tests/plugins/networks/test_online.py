@@ -20,10 +20,7 @@ from surrokit_networks.learner import NetworkLearner, OnlineLearner
 from surrokit_networks.online import OnlineFit
 from surrokit_networks.training_rows import TrainingRows
 
-additive, rbf, additive_paper, rbf_paper = (
-    partial(sk.make, "surrogate", name)
-    for name in ("additive", "rbf", "additive-paper", "rbf-paper")
-)
+additive, rbf = (partial(sk.make, "surrogate", name) for name in ("additive", "rbf"))
 
 
 evaluations = partial(smooth.evaluations, centre=1.0, spread=1.5)

@@ -206,11 +206,6 @@ RIDGES = "ridge must be a finite number that is not negative, or None"
         ("additive", {"trend": "cubic"}, "trend must be one of 'auto', .*'quadratic', got 'cubic'"),
         ("additive", {"train_on": "all"}, "train_on must be one of 'auto', 'values', got 'all'"),
         ("additive", {"tail": "cut"}, "tail must be one of 'down-weighted', 'full', got 'cut'"),
-        (
-            "additive",
-            {"activation": "relu"},
-            "activation must be one of 'softplus', 'cosine', got 'relu'",
-        ),
         ("additive", {"learns": "all"}, "learns must be one of 'auto', 'potential', 'outputs'"),
         ("additive", {"hold_out": 0.7}, "hold_out must be a share between 0 and 0.5, got 0.7"),
         ("additive", {"updates": "never"}, "updates must be one of 'auto', 'refit', 'greville'"),

@@ -8,7 +8,6 @@ import warnings
 from functools import partial
 from importlib import import_module
 
-import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -90,20 +89,6 @@ def test_one_row_is_enough_for_a_report_and_a_picture(name, run_case, sizes_of):
         assert len({tuple(line) for line in table}) <= 1
     json.dumps(row, allow_nan=False)
     figure.draw([row], sizes).draw_without_rendering()
-
-
-@pytest.mark.parametrize("name", [name for name in FIGURES if name != "figure-1"])
-def test_half_a_run_is_no_result(name, monkeypatch, sizes_of):
-    real = sk.sample
-
-    def interrupted(target, **arguments):
-        return attrs.evolve(real(target, **arguments), stopped="interrupted")
-
-    monkeypatch.setattr(sk, "sample", interrupted)
-    figure = import_module(FIGURES[name])
-    sizes = sizes_of(figure, **TINY[name])
-    with pytest.raises(KeyboardInterrupt):
-        figure.run(figure.cases(sizes)[1 if name == "figure-8" else 0], sizes)
 
 
 @pytest.mark.parametrize(
@@ -383,16 +368,6 @@ def test_all_surrogates_of_a_case_are_tried_alike(sampled, fitted, run_case):
     ]
     # five nodes cannot bend as a posterior in two dimensions does
     assert 0.0 <= cells[1]["acceptance"] < cells[4]["acceptance"] <= 1.0
-
-
-@pytest.mark.long
-def test_gradients_are_worth_more_than_ten_times_as_many_values(run_case):
-    sizes = {"n_nodes": (500,), "n_points": (100, 600), "gradient_points": (20,), "n_rows": 2000}
-    tried = run_case(figure_5, "16/1", dims=(16,), repeats=1, **sizes)["tried"]
-    found = {(c["method"], c["n_points"]): c["acceptance"] for c in tried}
-    level = 0.9 * found["hmc", 0]
-    assert found["paper", 100] < level < found["paper", 600]
-    assert found["defaults", 20] > level
 
 
 # --- figures 4 and 5: reports and pictures ---

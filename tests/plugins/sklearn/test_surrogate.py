@@ -213,6 +213,7 @@ def test_quality_is_that_of_a_fit_to_other_points_and_no_more_are_taken_than_wan
     assert good.variance < 0.02 < bad.variance
     assert good.gradient_error < 0.05 < bad.gradient_error
     assert fitted(Ridge()).quality.gradient_error is None
+    assert fitted(KNeighborsRegressor(1)).quality.variance > 0.01  # it has none at its own points
     for n in (5, 49):
         assert fitted(Ridge(), evaluations(n)).quality is None
     surrogate = fitted(polynomial_ridge(degree=3), evaluations(1200))

@@ -1,0 +1,131 @@
+"""The surrogate of a run as a normalised density: a prior of other data, or a proposal elsewhere."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from surrokit.arguments import check_positions
+from surrokit.capabilities import GRADIENT
+from surrokit.coordinates.constraints import CoordinateMap
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.limits import one_thread
+from surrokit.potentials import Potential, with_gradient
+from surrokit.types import BoolArray, FloatArray, Pair
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SurrogateDensity:
+    """The density exp(-V) / Z of a surrogate V, in the user's coordinates.
+
+    It is an approximation of the posterior, and a prior for :func:`surrokit.forward_potential`.
+
+    Parameters
+    ----------
+    surrogate
+        V, in the sampling coordinates, volume included.
+    transform
+        The map to the user's coordinates.
+    log_constant
+        log Z.
+    """
+
+    surrogate: Potential
+    transform: CoordinateMap
+    log_constant: float
+    unnormalized: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a position."""
+        return self.transform.n_user
+
+    def logpdf(self, positions: npt.ArrayLike) -> FloatArray:
+        """Return the log density at positions (..., dim), shape (...); -inf outside the support."""
+        places = np.asarray(positions, dtype=np.float64)
+        flat = check_positions(places.reshape(-1, places.shape[-1]), self.dim)
+        found = np.full(len(flat), -np.inf)
+        line, inside = self._on_line(flat)
+        with one_thread():
+            values = self.surrogate.value(line)
+        found[inside] = -values - self.transform.log_jacobian(line) - self.log_constant
+        return found.reshape(places.shape[:-1])
+
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
+        """Return minus the log density at positions (n, dim), and its gradient.
+
+        Raises
+        ------
+        CapabilityError
+            If the surrogate has no gradient.
+        """
+        if GRADIENT not in self.surrogate.capabilities:
+            raise CapabilityError(
+                "the surrogate has no gradient; learn one that has, such as 'additive'"
+            )
+        flat = check_positions(positions, self.dim)
+        values, gradients = np.full(len(flat), np.inf), np.full(flat.shape, np.nan)
+        line, inside = self._on_line(flat)
+        with one_thread():
+            on_line, slopes = with_gradient(self.surrogate).value_and_gradient(line)
+        volume, of_volume = self.transform.volume(line)
+        values[inside] = on_line + volume + self.log_constant
+        jacobians = self.transform.pull_outputs(
+            line, np.broadcast_to(np.eye(self.dim), (len(line), self.dim, self.dim))
+        )
+        across = np.swapaxes(jacobians, 1, 2)
+        gradients[inside] = np.linalg.solve(across, (slopes + of_volume)[..., None])[..., 0]
+        return values, gradients
+
+    def _on_line(self, flat: FloatArray) -> tuple[FloatArray, BoolArray]:
+        with np.errstate(all="ignore"):
+            line = self.transform.to_unbounded(flat)
+        inside = np.asarray(np.isfinite(line).all(axis=1))
+        return line[inside], inside
+
+    def __repr__(self) -> str:
+        return f"<SurrogateDensity of {self.dim} numbers>"
+
+
+def density_of(
+    surrogate: Potential | None,
+    transform: CoordinateMap,
+    positions: FloatArray,
+    values: FloatArray,
+    weights: FloatArray,
+    log_evidence: float,
+) -> SurrogateDensity:
+    """Return the density of a surrogate: log Z_V = log Z_U + log E_U[exp(U - V)].
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, dim)
+        In the sampling coordinates.
+    values, weights : ndarrays of shape (n,)
+        U there, and importance weights that make the positions draws of U.
+    log_evidence
+        log Z_U.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no surrogate, or constraints tie numbers together.
+    """
+    if surrogate is None:
+        raise ConfigurationError(
+            "the run has no surrogate whose density there could be; name one in surrogate="
+        )
+    if transform.free != transform.n_user:
+        raise ConfigurationError(
+            "constraints tie numbers together, so that a density of all of them is not defined; "
+            "use parameters that are free"
+        )
+    with one_thread():
+        logs = values - surrogate.value(positions)
+    highest = logs.max()
+    mean = np.average(np.exp(logs - highest), weights=weights)
+    constant = log_evidence + highest + np.log(mean)
+    return SurrogateDensity(surrogate=surrogate, transform=transform, log_constant=float(constant))
