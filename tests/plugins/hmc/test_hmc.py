@@ -165,6 +165,20 @@ def test_a_tuned_path_has_a_random_length_in_equal_steps_of_at_most_the_tuned_on
         assert each.draw_shared(rng).step == each.step  # it is drawn once for all chains
 
 
+def test_a_path_takes_the_steps_that_were_cut():
+    """Half of pi in steps of at most 0.9: two of a quarter of pi."""
+    tuning, step = Tuning(step_size=0.9, covariance=np.eye(3)), 0.25 * math.pi
+    sampler = hmc(metric=DenseMetric(), randomize=False).bind(NORMAL, tuning)
+    now = state(sampler)
+    proposal = sampler.propose(now, np.random.default_rng(8))
+    q, p = now.positions.copy(), sampler.metric.draw(np.random.default_rng(8), 5, 3)
+    for _ in range(2):
+        p = p - 0.5 * step * q
+        q = q + step * p
+        p = p - 0.5 * step * q
+    assert_allclose(proposal.positions, q)
+
+
 # --- in a run ---
 
 
