@@ -37,10 +37,6 @@ class FailureKind:
         position = None if self.position is None else self.position.tolist()
         return {**attrs.asdict(self), "position": position}
 
-    def add(self, *, count: int = 0, cured: int = 0) -> FailureKind:
-        """Return one with more failures."""
-        return attrs.evolve(self, count=self.count + count, cured=self.cured + cured)
-
 
 @attrs.frozen(kw_only=True)
 class Recheck:
@@ -101,8 +97,8 @@ class FailureAccount:
 
     def reject(self, name: str, message: str, call: CallKind, rows: FloatArray) -> None:
         """Count positions, shape (n, ...), that are rejected; numbers (n,) are no positions."""
-        self._first(name, message, rows)
-        self.kinds[name] = self.kinds[name].add(count=len(rows))
+        kind = self._known(name, message, rows)
+        self.kinds[name] = attrs.evolve(kind, count=kind.count + len(rows))
         again = call in ("value", "gradient", "forward", "jacobian", "vjp")
         if again and name != MINUS_INFINITY:
             self.lately.extend((call, row.copy()) for row in rows[-REMEMBERED:])
@@ -110,8 +106,8 @@ class FailureAccount:
     def cure(self, cure: Cure) -> None:
         """Count a position that failed, and could be evaluated by a retry."""
         name = cure.cause.kind
-        self._first(name, cure.cause.report, cure.position[None])
-        self.kinds[name] = self.kinds[name].add(cured=1)
+        kind = self._known(name, cure.cause.report, cure.position[None])
+        self.kinds[name] = attrs.evolve(kind, cured=kind.cured + 1)
 
     def reject_gradient(self, cause: Cause | None, row: FloatArray, value: float) -> None:
         """Count a position, shape (1, dim), whose gradient is not finite, though ``value`` is.
@@ -150,10 +146,10 @@ class FailureAccount:
         if abs(first - again) > NOISE and math.isfinite(first) and math.isfinite(again):
             self.recheck = attrs.evolve(self.recheck, apart=(first, again))
 
-    def _first(self, name: str, message: str, rows: FloatArray) -> None:
-        if name not in self.kinds:
-            at = rows[0].copy() if rows.ndim > 1 else None
-            self.kinds[name] = FailureKind(message=message, position=at)
+    def _known(self, name: str, message: str, rows: FloatArray) -> FailureKind:
+        """Return the failures of a kind so far, or the first one, which has a message and place."""
+        at = rows[0].copy() if rows.ndim > 1 else None
+        return self.kinds.get(name) or FailureKind(message=message, position=at)
 
 
 NOISE = 0.01

@@ -15,7 +15,6 @@ from surrokit.coordinates.parameters import (
     real,
     simplex,
     unit_vector,
-    vector,
 )
 from surrokit.cost.budget import Budget
 from surrokit.diagnostics import effective_sample_size, r_hat, relative_error_of_mean
@@ -51,7 +50,7 @@ except PackageNotFoundError:  # a bare checkout on the path
 __all__ = ["potential", "forward_potential", "command_potential", "gaussian_prior", "observed"]
 __all__ += ["estimated", "rows_potential", "glm"]
 # parameters
-__all__ += ["real", "positive", "interval", "vector", "simplex", "ordered", "unit_vector"]
+__all__ += ["real", "positive", "interval", "simplex", "ordered", "unit_vector"]
 __all__ += ["circular", "correlation", "Parameter", "Parameters", "BoundedPotential"]
 __all__ += ["model", "one_by_one", "check_gradient"]
 # sampling

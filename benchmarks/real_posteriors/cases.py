@@ -113,13 +113,13 @@ class Case:
 
 
 def _regression(name: str, model: str, coefficients: int, **settings: Any) -> Case:
-    parameters = {"beta": sk.vector(coefficients), "sigma": POSITIVE}
+    parameters = {"beta": sk.real(coefficients), "sigma": POSITIVE}
     return Case(name=name, density=model, parameters=parameters, **settings)
 
 
 _SERIES = {"mu": None, "phi": None, "theta": None, "sigma": POSITIVE}
 _STATES = {"theta1": (0.0, 1.0), "theta2": (0.0, 1.0), "mu": POSITIVE, "gap": POSITIVE}
-_LYNX_HARE = {name: sk.vector(n, lower=0.0) for name, n in (("theta", 4), ("z_init", 2))}
+_LYNX_HARE = {name: sk.positive(n) for name, n in (("theta", 4), ("z_init", 2))}
 
 
 def _latent_process() -> dict[str, Parameter | Bounds | None]:
@@ -128,7 +128,7 @@ def _latent_process() -> dict[str, Parameter | Bounds | None]:
         found[f"Intercept{part}"] = None
         found[f"sdgp{part}_1"] = POSITIVE
         found[f"lscale{part}_1"] = POSITIVE
-        found[f"zgp{part}_1"] = sk.vector(size)
+        found[f"zgp{part}_1"] = sk.real(size)
     return found
 
 
@@ -138,7 +138,7 @@ CASES = {
         Case(
             name="arK-arK",
             density="autoregression",
-            parameters={"alpha": None, "beta": sk.vector(5), "sigma": POSITIVE},
+            parameters={"alpha": None, "beta": sk.real(5), "sigma": POSITIVE},
             by_hand="autoregression",
         ),
         Case(
@@ -152,7 +152,7 @@ CASES = {
         Case(
             name="eight_schools-eight_schools_noncentered",
             density="schools",
-            parameters={"theta_trans": sk.vector(8), "mu": None, "tau": POSITIVE},
+            parameters={"theta_trans": sk.real(8), "mu": None, "tau": POSITIVE},
             by_hand="schools",
             named=name_schools,
             typical=typical_schools,
@@ -167,7 +167,7 @@ CASES = {
         ),
         Case(
             name="hudson_lynx_hare-lotka_volterra",
-            parameters={**_LYNX_HARE, "sigma": sk.vector(2, lower=0.0)},
+            parameters={**_LYNX_HARE, "sigma": sk.positive(2)},
             registered="lynx-hare",
         ),
         _regression("kidiq-kidscore_interaction", "interaction", 4, by_hand="interaction"),

@@ -156,7 +156,7 @@ def curve(q: FloatArray) -> float:
 # --- a regression on raw columns ---
 
 CHILDREN = 434
-REGRESSION = {"beta": sk.vector(4), "sigma": (0, None)}
+REGRESSION = {"beta": sk.real(4), "sigma": (0, None)}
 
 
 @cache

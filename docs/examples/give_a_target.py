@@ -60,7 +60,7 @@ def log_dirichlet_like(q):
 
 target = sk.potential(
     log_density=log_dirichlet_like,
-    parameters={"rate": (0, None), "slope": None, "w": sk.vector(3, lower=0, upper=1)},
+    parameters={"rate": (0, None), "slope": None, "w": sk.interval(0, 1, 3)},
 )
 start = {"rate": 1.0, "slope": 0.0, "w": [0.2, 0.5, 0.5]}
 run = sk.sample(target, surrogate="additive", initial=start, warmup=400, draws=200, seed=1)

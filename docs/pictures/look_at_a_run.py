@@ -31,7 +31,7 @@ if __name__ == "__main__":
     save(run.plot.cost(), "plot-cost")
     assert run.total_calls == paid
     weigh(run, "lynx-hare", folder)
-    names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
+    names = {f"p{i}": None for i in range(440)} | {"w": sk.real(60)}
     normal = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)
     many = sk.sample(normal, sampler="hmc", warmup=100, draws=1000, seed=1, progress=False)
     weigh(many, "500 numbers", folder)

@@ -5,7 +5,6 @@ from surrokit import Component, Part, hookimpl
 _PAPER = "Zhang, Shahbaba, Zhao 2017, arXiv:1506.05555, section 3.3"
 _BOOK = "Rasmussen, Williams 2006, Gaussian Processes for Machine Learning"
 
-_QUICK = {"max_iterations": 10}
 _FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.02}
 
 _COMPONENTS = (
@@ -22,8 +21,8 @@ _COMPONENTS = (
         ),
         examples=(
             {},
-            {"gradients": False, "mean": "linear", **_QUICK},
-            {"gradients": False, "mean": "quadratic", **_QUICK},
+            {"gradients": False, "mean": "linear"},
+            {"gradients": False, "mean": "quadratic"},
             {"mean": "constant", "hyperparameters": _FIXED, "whiten": False},
         ),
     ),
@@ -40,7 +39,7 @@ _COMPONENTS = (
         examples=(
             {},
             {"inducing": "data", "n_inducing": 25, "hyperparameters": _FIXED, "whiten": False},
-            {"n_inducing": 10, "mean": "constant", **_QUICK},
+            {"n_inducing": 10, "mean": "constant"},
         ),
     ),
     Component(

@@ -226,10 +226,7 @@ class _Search:
         self.spread = 0.5 * (self.spread + size)
 
     def _begin(self, most: int, rng: np.random.Generator) -> None:
-        """Evaluate the middle of a box, and points spread about it: most corners are far away.
-
-        The box is about where the target expects itself to be, or else about the starts.
-        """
+        """Evaluate the middle of a box, and points spread about it: most corners are far away."""
         dim = self.positions.shape[1]
         middle, half = self.positions[: self.n_starts].mean(axis=0), np.full(dim, 2.0)
         if INITIAL in self.potential.capabilities:

@@ -37,8 +37,9 @@ from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, Likelihood
 from surrokit_gp.trend import MeanKind, features
 
-Inducing: TypeAlias = Literal["data", "k-means++"]
-"""How inducing points are found: drawn from the training points, or spread over them."""
+Inducing: TypeAlias = Literal["data", "k-means++", "optimised"]
+"""How inducing points are found: drawn from the training points, spread over them, or moved from
+there to where the likelihood is largest."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -309,10 +310,10 @@ def sparse_likelihood(
 ) -> Likelihood:
     """Return the log marginal likelihood of FITC with its derivatives, in O(M^2 N).
 
-    They are by log l_k, log s and log sigma. With W = alpha alpha^T - P (P the inverse covariance
-    less what integrating the coefficients takes off it), dL = tr(W dSigma) / 2. Off the diagonal
-    Sigma changes with Q = K_NM K_M^-1 K_MN alone, so everything comes through
-    F = K_M^-1 K_MN (W - diag W), of shape (M, N).
+    They are by log l_k, log s and log sigma, and by the inducing points, M dim numbers. With
+    W = alpha alpha^T - P (P the inverse covariance less what integrating the coefficients
+    takes off it), dL = tr(W dSigma) / 2. Off the diagonal Sigma changes with Q = K_NM K_M^-1 K_MN
+    alone, so everything comes through F = K_M^-1 K_MN (W - diag W), of shape (M, N).
     """
     posterior, parts = condition_sparse(rows, hyperparameters, inducing)
     x, unit, kernel, projected, rotated, root, dual, spread, inverse = parts
@@ -330,7 +331,10 @@ def sparse_likelihood(
     squares = weighted_squares(across, centres, x) + weighted_squares(among, centres, centres)
     by_signal = across.sum() + among.sum() + 0.5 * own.sum()
     by_noise = hyperparameters.noise_sd**2 * (own @ rows.noise_shares)
-    slopes = [*(variance * squares), 2.0 * variance * by_signal, by_noise]
+    pulls = across @ x - across.sum(axis=1)[:, None] * centres
+    pulls += 2.0 * (among @ centres - among.sum(axis=1)[:, None] * centres)
+    by_inducing = variance / posterior.length_scales * pulls
+    slopes = [*(variance * squares), 2.0 * variance * by_signal, by_noise, *by_inducing.ravel()]
     return posterior.log_likelihood, np.array(slopes)
 
 
@@ -339,8 +343,8 @@ def inducing_points(
 ) -> FloatArray:
     """Return M inducing points, shape (M, dim), among the distinct ``positions (n, dim)``.
 
-    ``"data"`` draws positions; ``"k-means++"`` takes centres of k-means from the seeds of Arthur
-    and Vassilvitskii (2007). The Nystrom error that inducing points leave is bounded by the squared
+    ``"data"`` draws positions; the others are centres of k-means from the seeds of Arthur and
+    Vassilvitskii (2007). The Nystrom error that inducing points leave is bounded by the squared
     distances that this makes small (Zhang, Tsang and Kwok 2008). M None is half of the points, and
     at most 300: the price of a fit grows with its square.
 

@@ -10,7 +10,6 @@ from surrokit.arguments import (
     one_of,
     optional_positive_integer,
     positive,
-    positive_integer,
 )
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
@@ -58,8 +57,6 @@ class Process:
         Whether the kernel sees whitened positions, or the positions themselves.
     hyperparameters : Hyperparameters or mapping, optional
         Those to use; None to find them.
-    max_iterations
-        Most iterations of the search.
     max_signal
         Largest standard deviation of the process that the search looks at, in standard deviations
         of the values. A process far above it is close to a polynomial, and loses digits.
@@ -85,7 +82,6 @@ class Process:
             lambda value: isinstance(value, Hyperparameters | None),
         ),
     )
-    max_iterations: int = attrs.field(default=50, validator=positive_integer)
     max_signal: float = attrs.field(default=5.0, validator=positive)
     tail: Tail = attrs.field(default="down-weighted", validator=one_of("down-weighted", "full"))
 
@@ -158,7 +154,8 @@ class Fitc(Process):
         points cannot be fitted.
     inducing
         ``"data"`` draws inducing points from the training points; ``"k-means++"`` spreads them
-        like those.
+        like those; ``"optimised"`` moves them from there, with the hyperparameters unless these are
+        given, to where the likelihood is largest.
     n_search : int, optional
         Most points that the search looks at, drawn at random; None for all. At least ten, and
         twice as many as coefficients. The process itself uses all.
@@ -170,7 +167,9 @@ class Fitc(Process):
     """
 
     n_inducing: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    inducing: Inducing = attrs.field(default="k-means++", validator=one_of("data", "k-means++"))
+    inducing: Inducing = attrs.field(
+        default="k-means++", validator=one_of("data", "k-means++", "optimised")
+    )
     n_search: int | None = attrs.field(default=1000, validator=optional_positive_integer)
 
     def learner(self, problem: LearningProblem, rng: np.random.Generator) -> ProcessLearner:
@@ -281,7 +280,7 @@ class ProcessLearner(KeepingLearner):
             )
         found = settings.hyperparameters
         if found is None:
-            found = self._search(rows, inducing)
+            found, inducing = self._search(rows, inducing)
         if inducing is None:
             exact, _, dual = condition(rows, found)
             return exact, left_out(rows, exact, dual), found
@@ -289,8 +288,10 @@ class ProcessLearner(KeepingLearner):
         missing = np.full_like(rows.positions, np.nan)
         return sparse, np.column_stack([dual / own, missing]), found
 
-    def _search(self, rows: TrainingRows, inducing: FloatArray | None) -> Hyperparameters:
-        """Return hyperparameters of largest likelihood, from the best of some guesses."""
+    def _search(
+        self, rows: TrainingRows, inducing: FloatArray | None
+    ) -> tuple[Hyperparameters, FloatArray | None]:
+        """Return hyperparameters of largest likelihood, and inducing points, moved if so asked."""
         settings = self.process
         few = self._subset(rows, settings.n_search)
         space = Space.of(few, settings.max_signal)
@@ -300,12 +301,16 @@ class ProcessLearner(KeepingLearner):
             if inducing is None:
                 value, slopes = exact_likelihood(few, found)
             else:
-                value, slopes = sparse_likelihood(few, found, inducing)
-            return value, space.slope(slopes, rows.dim)
+                where = point[n:].reshape(inducing.shape) if len(point) > n else inducing
+                value, slopes = sparse_likelihood(few, found, where)
+            return value, space.slope(slopes, rows.dim)[: len(point)]
 
-        return space.unpack(
-            search(objective, list(space.starts), space.bounds, settings.max_iterations)
-        )
+        n = len(space.bounds)
+        best = search(objective, list(space.starts), space.bounds, 50)
+        if inducing is not None and isinstance(settings, Fitc) and settings.inducing == "optimised":
+            best = search(objective, [np.append(best, inducing)], space.bounds, 50)
+            inducing = best[n:].reshape(inducing.shape)
+        return space.unpack(best), inducing
 
     def _subset(self, rows: TrainingRows, most: int | None) -> TrainingRows:
         """Return random rows with at most so many equations, or twice as many as unknowns."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 from scipy.optimize import minimize
 
-from surrokit.arguments import is_number, not_negative, positive
+from surrokit.arguments import Limits, is_number, not_negative, positive
 from surrokit.errors import ConfigurationError, SurrogateFitError
 from surrokit.limits import check_deadline
 from surrokit.types import FloatArray
@@ -24,21 +24,17 @@ Likelihood: TypeAlias = tuple[float, FloatArray]
 log sigma, and whatever else it depends on."""
 
 
-def _scales(value: Any) -> Any:
-    if is_number(value) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return float(value)
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return tuple(value.tolist() if isinstance(value, np.ndarray) else value)
-    return value
+def _plain(value: Any) -> Any:
+    plain = np.asarray(value).tolist()
+    return tuple(plain) if isinstance(plain, list) else plain
 
 
-def _positive_scales(_: object, __: object, value: Any) -> None:
-    scales = value if isinstance(value, tuple) else (value,)
-    if not scales or not all(is_number(x) and 0.0 < x < math.inf for x in scales):
-        raise ConfigurationError(
-            "length_scales must be a positive finite number, or one for each coordinate, "
-            f"got {value!r}"
-        )
+def _are_positive(scales: Any) -> bool:
+    each = scales if isinstance(scales, tuple) else (scales,)
+    return bool(each) and all(is_number(x) and 0.0 < x < math.inf for x in each)
+
+
+_SCALES = Limits("a positive finite number, or one for each coordinate", _are_positive)
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +58,7 @@ class Hyperparameters:
         If a number makes no sense.
     """
 
-    length_scales: LengthScales = attrs.field(converter=_scales, validator=_positive_scales)
+    length_scales: LengthScales = attrs.field(converter=_plain, validator=_SCALES)
     signal_sd: float = attrs.field(validator=positive)
     noise_sd: float = attrs.field(validator=not_negative)
 
@@ -128,14 +124,14 @@ class Space:
 
     @staticmethod
     def unpack(vector: FloatArray) -> Hyperparameters:
-        """Return the hyperparameters of a vector."""
-        length, signal, noise = np.exp(vector).tolist()
+        """Return the hyperparameters of a vector, which may go on with other numbers."""
+        length, signal, noise = np.exp(vector[:3]).tolist()
         return Hyperparameters(length_scales=length, signal_sd=signal, noise_sd=noise)
 
     @staticmethod
     def slope(derivatives: FloatArray, dim: int) -> FloatArray:
         """Return derivatives by the vector from those of a likelihood in ``dim`` coordinates."""
-        return np.array([derivatives[:dim].sum(), *derivatives[dim : dim + 2]])
+        return np.array([derivatives[:dim].sum(), *derivatives[dim:]])
 
 
 def _size(array: FloatArray) -> float:
@@ -152,7 +148,7 @@ def search(
 
     A climb takes at most so many iterations. ``objective`` returns a value and its derivatives;
     where it raises SurrogateFitError or LinAlgError, or is not finite, it counts as very low.
-    ``bounds (k, 2)`` are the least and largest numbers.
+    ``bounds (k, 2)`` are the least and largest numbers, of the first k where there are more.
 
     Raises
     ------
@@ -184,5 +180,7 @@ def search(
             "hyperparameters, or rescale the parameters"
         )
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-6, "gtol": 1e-3}
-    minimize(downhill, best, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    ends = np.pad(bounds, ((0, len(best) - len(bounds)), (0, 0)), constant_values=np.nan)
+    ends = np.where(np.isnan(ends), [-np.inf, np.inf], ends)
+    minimize(downhill, best, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     return best

@@ -17,7 +17,7 @@ _COMPONENTS = (
         factory="surrokit_learning.automatic:Automatic",
         summary="Plain HMC where calls are cheap, else the surrogate that needs the fewest",
         references=("Gelman, Roberts and Gilks (1996), for what a random walk is worth",),
-        examples=({}, {"cheap": 0.0, "cheap_rows": 1.0}),
+        examples=({}, {"cheap": 0.0}),
     ),
     Component(
         kind="schedule",
@@ -76,7 +76,6 @@ _COMPONENTS = (
         factory="surrokit_learning.approach:Approach",
         summary="Searches for modes, then chains spread about them: how exact samplers begin",
         references=("Zhang, Carpenter, Gelman and Vehtari (2022), arXiv:2108.03782",),
-        examples=({}, {"evaluations": 60, "searches": 3}),
     ),
     Component(
         kind="explorer",

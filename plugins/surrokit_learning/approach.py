@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from surrokit.arguments import optional_positive_integer
 from surrokit.capabilities import GRADIENT
 from surrokit.exploring import demand_warmup, evaluate_with_gradients, idle
 from surrokit.interfaces import ChainState, Explored, Findings, Start
@@ -27,23 +26,10 @@ class Approach:
     mode that matters keeps chains, in proportion to how many searches led to it. Where there is no
     mass about a mode, as in the narrow end of a funnel, chains stay at their starts.
 
-    Parameters
-    ----------
-    evaluations
-        Gradients at most; None for 50 for each chain and 10 more for each dimension, and three
-        times as many while there is a mode that one search alone has found; but a quarter of the
-        calls that a budget leaves.
-    searches
-        Starts to search from at most; None for more of them in more dimensions, 12 at most.
-
-    Raises
-    ------
-    ConfigurationError
-        If a setting is out of range.
+    The searches evaluate 50 gradients for each chain and 10 more for each dimension at most, and
+    three times as many while there is a mode that one search alone has found; but a quarter of the
+    calls that a budget leaves.
     """
-
-    evaluations: int | None = attrs.field(default=None, validator=optional_positive_integer)
-    searches: int | None = attrs.field(default=None, validator=optional_positive_integer)
 
     @property
     def needs(self) -> Capabilities:
@@ -79,18 +65,13 @@ class Approach:
     def limits(self, start: Start) -> Limits:
         """Return what the searches may evaluate."""
         chains, dim = start.positions.shape
-        usual = 50 * chains + 10 * dim
-        most, more = self.evaluations or usual, 2 * usual
+        most = 50 * chains + 10 * dim
+        more = 2 * most
         if start.calls is not None:
             most = min(most, max(start.calls // 4, 1))
             more = min(more, max(start.calls // 4 - most, 0))
-        return Limits(
-            total=most,
-            later=most / 2,
-            searches=self.searches,
-            spare=0 if self.evaluations is not None else more,
-            beside=Limits.unnoticed(start.calls),
-        )
+        beside = Limits.unnoticed(start.calls)
+        return Limits(total=most, later=most / 2, spare=more, beside=beside)
 
 
 def chains_at(exact: Potential, positions: FloatArray) -> ChainState:
@@ -133,11 +114,7 @@ def begin_about(
 def _about(
     exact: Potential, modes: Modes, of: IntArray, rng: np.random.Generator
 ) -> tuple[ChainState, FloatArray]:
-    """Return chains at draws about modes ``of (n,)``, and what part (n,) is left of moves.
-
-    Chains begin twice as far apart as draws, or else a comparison of them could not see that they
-    have yet to spread. Those that lie far above what is predicted go half of the way back.
-    """
+    """Return chains at draws about modes ``of (n,)``, and what part (n,) is left of moves."""
     dim = modes.positions.shape[1]
     normals = 2.0 * rng.standard_normal((len(of), dim))
     expected = modes.values[of] + 0.5 * np.square(normals).sum(axis=1)

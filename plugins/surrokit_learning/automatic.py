@@ -35,6 +35,13 @@ TENTH = 0.1
 """Part of plain HMC's expected cost that looking for a surrogate may take, or that draws on one may
 take more."""
 
+CHEAP_ROWS = 1e-4
+"""Seconds of a gradient below which it is not tried whether a few rows of the data would do."""
+
+WEIGHED = 3e-4
+"""Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains need:
+what some hundreds of steps on a surrogate take, which a call saves."""
+
 SUBSAMPLES = "rows"
 """Purpose of a correction that decides on a few rows of the data, and of a surrogate for sums of
 rows. The decider of such a correction, once prepared, has the target's ``mode``, the
@@ -88,21 +95,14 @@ class Automatic:
     ----------
     cheap
         Seconds of a gradient below which plain HMC is used.
-    cheap_rows
-        Seconds of a gradient below which it is not tried whether a few rows of the data would do.
-    weighing
-        Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains
-        need: what some hundreds of steps on a surrogate take, which a call saves.
 
     Raises
     ------
     ConfigurationError
-        If a time is negative.
+        If it is negative.
     """
 
     cheap: float = attrs.field(default=1e-3, validator=not_negative)
-    cheap_rows: float = attrs.field(default=1e-4, validator=not_negative)
-    weighing: float = attrs.field(default=3e-4, validator=not_negative)
 
     def plain(self, composer: Composer, recipe: Recipe, reason: str) -> Recipe:
         """Return an exact kernel that the target allows for; see the protocol."""
@@ -129,7 +129,7 @@ class Automatic:
         learns = picked.surrogate not in (None, "none")
         if learns and _leaves_open(recipe) and most is not None and most < needed:
             serving = _serving(composer, "correction", ANSWERS)
-            if serving is not None and (costs.value >= self.weighing or _has_few(recipe)):
+            if serving is not None and (costs.value >= WEIGHED or _has_few(recipe)):
                 few = f"chains would take {needed} calls, so answers are weighted"
                 picked = picked.fill(few, correction=serving)
         return attrs.evolve(
@@ -152,7 +152,7 @@ class Automatic:
         subsampling = None if recipe.warmup == 0 else _subsampling(composer, recipe)
         if subsampling is not None and recipe.initial is not None:
             rows = forecast_rows(subsampling, target, recipe.initial[0], rng)
-        if (costs.gradient or 0.0) < self.cheap_rows:
+        if (costs.gradient or 0.0) < CHEAP_ROWS:
             rows = None
         elif rows is not None:
             timed = f"{timed}, and {rows}"
@@ -229,11 +229,7 @@ def _subsampling(composer: Composer, recipe: Recipe) -> object | None:
 
 
 def _normals(composer: Composer, recipe: Recipe, rows: RowsForecast | None) -> dict[str, Any]:
-    """Return parts for independent normal draws, on which a few rows decide where that is good.
-
-    The last chain begins at the mode, which a search then knows. At the start of the first one the
-    gradient is checked, and at a mode it would be rounding.
-    """
+    """Return parts for independent normal draws, on which a few rows decide where that is good."""
     parts: dict[str, Any] = {
         kind: _serving(composer, kind, "normal") for kind in ("sampler", "surrogate")
     }
@@ -297,13 +293,7 @@ def _fallback(composer: Composer, recipe: Recipe, costs: Costs) -> Fallback | No
 
 
 def _exploration(recipe: Recipe, costs: Costs) -> Budget:
-    """Return what looking for a surrogate may cost where plain HMC would do it as well.
-
-    A tenth of what HMC is expected to cost for the same draws, and half of what it saves in warm-up
-    when it begins with what the exploration has found. Without a gradient there is no such limit.
-    The calls do not go by the clock; where a Jacobian takes as long as many gradients, the seconds
-    are the limit.
-    """
+    """Return a tenth of what HMC would cost, and half of what it is spared in warm-up."""
     if costs.gradients is None:
         return Budget()
     iterations = TENTH * (WARMUP + recipe.wanted_draws) + 0.5 * (WARMUP - TUNED_AFTER_DROP)
@@ -318,11 +308,7 @@ def _leaves_open(recipe: Recipe) -> bool:
 
 
 def _has_few(recipe: Recipe) -> bool:
-    """Return whether the calls are too few for chains, however fast they are.
-
-    With less than 100 for each, chains would come to few draws that tell little, and weights get
-    more out of so few calls.
-    """
+    """Return whether calls are too few for chains: less than 100 for each tell little."""
     most = recipe.budget.calls
     return most is not None and most < 100 * recipe.chains and _leaves_open(recipe)
 

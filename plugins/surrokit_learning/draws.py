@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import attrs
 import numpy as np
@@ -23,40 +22,35 @@ from surrokit_learning.modes_found import WIDE
 # --- first points ---
 
 
+def spread_evenly(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Return a Latin hypercube, (n, dim): each coordinate has one number in each n-th of 0 to 1.
+
+    A Sobol sequence would do as well, but SciPy's takes longer to import than many an exploration
+    lasts.
+    """
+    strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
+    return np.asarray((strata + rng.uniform(1e-9, 1.0 - 1e-9, (n, dim))) / max(n, 1))
+
+
 def normal_design(
     centres: FloatArray, covariances: FloatArray, n: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return n draws from normals of means (k, dim), as many of each but for rounding, shuffled.
 
-    With them comes -log density at each but for a constant. Those of a normal are a Latin
-    hypercube: each coordinate has one draw in each part of its probability. (A Sobol sequence would
-    do as well, but SciPy's takes longer to import than many an exploration lasts.)
+    With them comes -log density at each but for a constant. Those of a normal are evenly spread.
     """
     from scipy.special import ndtri
 
     dim, positions, potentials = centres.shape[1], [], []
     for i, (centre, covariance) in enumerate(zip(centres, covariances, strict=True)):
         m = len(range(i, n, len(centres)))
-        strata = rng.permuted(np.tile(np.arange(m)[:, None], dim), axis=0)
-        normals = ndtri((strata + rng.uniform(1e-9, 1.0 - 1e-9, (m, dim))) / max(m, 1))
+        normals = ndtri(spread_evenly(m, dim, rng))
         positions.append(centre + normals @ cholesky_factor(covariance).T)
         # where two of them overlap this is too large, by log 2 at most
         width = 0.5 * np.linalg.slogdet(covariance)[1] - np.log(max(m, 1))
         potentials.append(0.5 * np.square(normals).sum(axis=1) + width)
     order = rng.permutation(n) if len(centres) > 1 else np.arange(n)
     return np.concatenate(positions)[order], np.concatenate(potentials)[order]
-
-
-def box_design(
-    lower: FloatArray, upper: FloatArray, n: int, rng: np.random.Generator
-) -> FloatArray:
-    """Return n evenly spread draws from a box with corners of shape (dim,)."""
-    from scipy.stats import qmc
-
-    sobol = qmc.Sobol(len(lower), scramble=True, seed=rng)
-    tiny = np.finfo(np.float64).eps
-    unit = sobol.random_base2(max(math.ceil(math.log2(n)), 0))[:n]
-    return np.asarray(lower + (upper - lower) * np.clip(unit, tiny, 1.0 - tiny))
 
 
 # --- where a surrogate is trusted ---
@@ -108,10 +102,7 @@ def find_region(seen: Evaluations, covariance: FloatArray | None, *, by_values: 
 
 
 def _plausible(values: FloatArray, dim: int) -> BoolArray:
-    """Return which points of potentials ``values (n,)`` tell where the target has its mass.
-
-    Those not far above the least, or, where these are hardly more than the dimensions, the lowest.
-    """
+    """Return which points, of those not far above the least one, or of the lowest, tell of mass."""
     finite = np.isfinite(values)
     chosen = finite & (values <= float(values[finite].min()) + dim + WIDE)
     wanted = min(int(finite.sum()), dim + 5)

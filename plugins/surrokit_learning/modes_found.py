@@ -57,41 +57,21 @@ def valley_of(
     return None, calls
 
 
-class ModeWatch:
-    """Called with what a search evaluates, ends it where it leads to a known ``mode``.
+def leads_to(
+    modes: Modes | None, position: FloatArray, value: float, gradient: FloatArray
+) -> int | None:
+    """Return the known mode to which a Newton step leads, and to its height; None for none.
 
-    Potential and gradient at a position tell where a Newton step would lead, and how low, if all
-    were as quadratic as at the mode. If that is the mode itself, the rest of the way need not be
-    evaluated.
+    If all were as quadratic as at the mode, the rest of the way need not be evaluated.
     """
-
-    def __init__(self, modes: Modes | None, dim: int) -> None:
-        self.mode: int | None = None
-        self._modes, self._dim = modes, dim
-        self._seen: list[tuple[FloatArray, float, FloatArray]] = []
-
-    def __call__(self, position: FloatArray, value: float, gradient: FloatArray) -> bool:
-        """Take note of a position (dim,); return whether it leads to a known mode."""
-        self._seen.append((position, value, gradient))
-        modes = self._modes
-        if modes is None:
-            return False
-        for k, covariance in enumerate(modes.covariances):
-            with np.errstate(over="ignore"):  # far from a mode
-                step = covariance @ gradient
-                lowest = value - 0.5 * float(gradient @ step)
-                if same_mode(modes, position - step, lowest) == k:
-                    self.mode = k
-        return self.mode is not None
-
-    def seen(self) -> Evaluations:
-        """Return what was evaluated, with gradients."""
-        rows = len(self._seen), self._dim
-        return Evaluations(
-            positions=np.reshape([position for position, _, _ in self._seen], rows),
-            values=np.array([value for _, value, _ in self._seen]),
-            gradients=np.reshape([gradient for _, _, gradient in self._seen], rows),
-        )
+    for k in range(0 if modes is None else len(modes)):
+        assert modes is not None
+        with np.errstate(over="ignore"):  # far from a mode
+            step = modes.covariances[k] @ gradient
+            lowest = value - 0.5 * float(gradient @ step)
+            if same_mode(modes, position - step, lowest) == k:
+                return k
+    return None
 
 
 def inverse_curvature(hessian: FloatArray) -> FloatArray:

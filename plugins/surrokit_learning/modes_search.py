@@ -22,8 +22,8 @@ from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
     WIDE,
-    ModeWatch,
     inverse_curvature,
+    leads_to,
     predicted_covariance,
     same_mode,
     valley_of,
@@ -184,7 +184,13 @@ class ModeSearch:
         if self.led:
             allowed = min(allowed, max(LATER, 2 * self.calls[0]) - search.calls)
         most = max(min(SLICE, allowed), 1)
-        watch = ModeWatch(self._modes, exact.dim)
+        seen: list[tuple[FloatArray, float, FloatArray]] = []
+
+        def watch(*at: Any) -> bool:
+            seen.append(at)
+            search.leads = leads_to(self._modes, *at)
+            return search.leads is not None
+
         slope = search.gradient_at(search.at)
         scales = None  # by values a search finds its own
         if slope is not None and not goes_by_values(exact):
@@ -201,11 +207,13 @@ class ModeSearch:
             search.calls, search.over = search.calls + 1, True
             return
         still = np.array_equal(found.position, search.at)
-        search.at, search.found, search.leads = found.position, found, watch.mode
+        search.at, search.found = found.position, found
         search.calls += found.calls
         if found.hessian is None:
-            search.rows = Evaluations.join([search.rows, watch.seen()], exact.dim)
-        if watch.mode is not None:
+            positions, values, gradients = map(np.array, zip(*seen, strict=True))
+            rows = Evaluations(positions=positions, values=values, gradients=gradients)
+            search.rows = Evaluations.join([search.rows, rows], exact.dim)
+        if search.leads is not None:
             search.over = True
             return
         settled = still or found.converged
@@ -235,10 +243,7 @@ class ModeSearch:
         search.calls += 0 if gradients is not None else -(-taken // price)
 
     def _join(self, search: _Search) -> None:
-        """Take note of where a search has ended: at a known mode, at another, or nowhere.
-
-        One that took too long ends where it is if that is low.
-        """
+        """Take note of where a search has ended: at a known mode, at another, or nowhere."""
         found, led, ended = search.found, search.leads, search.ended
         if found is not None and self.lowest is not None and led is None:
             ended = ended or found.value <= self.lowest.value + self._exact.dim + WIDE

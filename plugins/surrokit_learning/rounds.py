@@ -210,10 +210,7 @@ class Rounds:
         return queue
 
     def _mode_search(self, known: Survey, start: Start) -> ModeSearch:
-        """Return searches from chains, the first of them from the best that is known already.
-
-        That is where a surrogate of known evaluations is least.
-        """
+        """Return searches from chains, the first where a surrogate of what is known is least."""
         starts, values = known.chains.positions, known.chains.values
         if start.known is not None and known.by_gradients and len(start.known):
             known.recall_rows(start.known)
@@ -290,10 +287,7 @@ class Rounds:
         return queue
 
     def _n_outer(self, known: Survey) -> int:
-        """Return how many points of a round lie about the mass of a surrogate that is good within.
-
-        None where it learns from values alone, which say nothing of what lies beyond.
-        """
+        """Return how many points of a round lie about the mass; none by values alone."""
         looks = known.by_gradients and self.sampler.kernel.needs <= {GRADIENT}
         return max(min(int(OUTER * self.batch), self.batch - JUDGES), 0) if looks else 0
 

@@ -7,7 +7,7 @@ would fail, and these are left out. It only chooses points; what is accepted, th
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import cast
 
 import attrs
 import numpy as np
@@ -21,13 +21,10 @@ from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.training import near_least
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
-from surrokit_learning.draws import Region, box_design, find_region, normal_design
+from surrokit_learning.draws import Region, find_region, normal_design, spread_evenly
 from surrokit_learning.judgement import Judgement, acceptance_by, resample
 from surrokit_learning.modes_found import WIDE, inverse_curvature, predicted_covariance
 from surrokit_learning.modes_search import Limits, ModeSearch
-
-Box: TypeAlias = tuple[FloatArray, FloatArray]
-"""Lower and upper corner, each of shape (dim,)."""
 
 
 class Survey:
@@ -39,7 +36,6 @@ class Survey:
     """
 
     limits: Limits  # of the search
-    box: Box | None = None
     left: int = 0  # evaluations that may be made
     steps: int = 0  # iterations so far
     over: bool = False
@@ -230,9 +226,14 @@ class Survey:
                 return normal_design(centre[None], covariance[None], self.batch, rng)
         n = max(self.enough - self.n_first, self.few)
         if not self.by_gradients:
-            lower, upper = self._box(rng)
-            self.covariance = np.diag(np.square(upper - lower) / 12.0)
-            return box_design(lower, upper, n, rng), np.zeros(n)
+            centre, half = self.best, np.full(self.dim, 2.0)
+            if INITIAL in self.exact.capabilities:
+                draws = cast(FullPotential, self.exact).initial(rng, 500)
+                if (draws.std(axis=0) > 0).all():  # uniform points then have their moments
+                    centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
+            self.covariance = np.diag(np.square(half) / 3.0)
+            moves = 2.0 * spread_evenly(n, self.dim, rng) - 1.0
+            return centre + half * moves, np.zeros(n)
         modes = self.several
         if modes is not None:
             self.covariance = modes.covariance
@@ -251,18 +252,6 @@ class Survey:
             return 4.0 * np.eye(self.dim)
         rows = self.seen.take(np.asarray(np.isfinite(self.seen.gradients).all(axis=1)))
         return predicted_covariance(lowest.position, lowest.gradient, rows)
-
-    def _box(self, rng: np.random.Generator) -> Box:
-        """Return the box to spread the first points over."""
-        if self.box is None:
-            self.box = self.best - 2.0, self.best + 2.0
-            if INITIAL in self.exact.capabilities:
-                draws = cast(FullPotential, self.exact).initial(rng, 500)
-                # uniform points then have the standard deviations of the draws
-                centre, half = draws.mean(axis=0), np.sqrt(3.0) * draws.std(axis=0)
-                if (half > 0).all():
-                    self.box = centre - half, centre + half
-        return self.box
 
 
 def _without_outputs(rows: Evaluations) -> Evaluations:

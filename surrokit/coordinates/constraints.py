@@ -25,14 +25,9 @@ class CoordinateMap(ABC):
         """Numbers in q."""
 
     @property
-    @abstractmethod
-    def free(self) -> int:
-        """Numbers in z."""
-
-    @property
     def between(self) -> BoolArray:
-        """Whether each number of z is that of a number between two bounds, shape (free,)."""
-        return np.zeros(self.free, dtype=bool)
+        """Whether each number of z is that of a number between two bounds, (free,) or (1,)."""
+        return np.zeros(1, dtype=bool)
 
     @property
     def varies(self) -> BoolArray:

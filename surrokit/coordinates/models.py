@@ -176,11 +176,6 @@ class ModelMap(CoordinateMap):
         return self.reported.dim
 
     @property
-    def free(self) -> int:
-        """Numbers on the line."""
-        return self.line.dim
-
-    @property
     def varies(self) -> BoolArray:
         """Which reported numbers are not constant, shape (n_user,)."""
         return self.reported.varies

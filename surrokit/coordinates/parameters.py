@@ -134,7 +134,7 @@ class Parameters:
         if not isinstance(given, Mapping):
             raise ConfigurationError(
                 "parameters must be a dictionary of names and bounds (None, a pair, or "
-                f"surrokit.vector(...)), got {given!r}; pass {{'a': None, 'b': (0, 1)}}"
+                f"surrokit.real(...)), got {given!r}; pass {{'a': None, 'b': (0, 1)}}"
             )
         if not specs:
             raise ConfigurationError("parameters must name at least one parameter, got none")
@@ -274,7 +274,7 @@ def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
     if spec is not None and (not isinstance(spec, tuple | list) or len(spec) != 2):
         raise ConfigurationError(
             f"parameter {name!r} must be declared by None, a pair (lower, upper) or "
-            f"surrokit.vector(...), got {spec!r}"
+            f"surrokit.real(...), got {spec!r}"
         )
     lower, upper = spec or (None, None)
     return Parameter(lower=lower, upper=upper)
@@ -311,11 +311,6 @@ def positive(shape: Shape = (), *, prior: Any = None) -> Parameter:
 def interval(lower: float, upper: float, shape: Shape = (), *, prior: Any = None) -> Parameter:
     """Declare numbers between two bounds; see :func:`real`."""
     return Parameter(_shape(shape), lower=lower, upper=upper, prior=prior)
-
-
-def vector(size: int, lower: float | None = None, upper: float | None = None) -> Parameter:
-    """Declare a vector-valued parameter, with bounds of every element; None means no bound."""
-    return Parameter((_at_least(1, size, "a vector"),), lower=lower, upper=upper)
 
 
 def simplex(size: int) -> Parameter:

@@ -88,11 +88,6 @@ class Transform(CoordinateMap):
         """Numbers in the user's position vector."""
         return len(self.lower)
 
-    @property
-    def free(self) -> int:
-        """Numbers on the line: as many."""
-        return len(self.lower)
-
     @cached_property
     def between(self) -> BoolArray:
         """Whether each number has two bounds, shape (dim,)."""
@@ -234,11 +229,6 @@ class Blocks(CoordinateMap):
         return self.parameters.dim
 
     @property
-    def free(self) -> int:
-        """Numbers on the line."""
-        return self.parameters.free
-
-    @property
     def varies(self) -> BoolArray:
         """Which of the user's numbers are not constant, shape (n_user,)."""
         return self.parameters.varies
@@ -246,7 +236,8 @@ class Blocks(CoordinateMap):
     @property
     def between(self) -> BoolArray:
         """Whether each number on the line is that of a parameter with two bounds, shape (dim,)."""
-        return np.concatenate([of.between for _, _, of in self.blocks])
+        parts = [np.broadcast_to(of.between, at.stop - at.start) for at, _, of in self.blocks]
+        return np.concatenate(parts)
 
     def to_bounded(self, z: FloatArray) -> FloatArray:
         """Return q, shape (..., n_user), at z of shape (..., dim)."""
@@ -292,11 +283,6 @@ class Scaling(CoordinateMap):
     @property
     def n_user(self) -> int:
         """Numbers on the line."""
-        return len(self.shift)
-
-    @property
-    def free(self) -> int:
-        """Numbers in z: as many."""
         return len(self.shift)
 
     @property
@@ -356,11 +342,6 @@ class Scaled(CoordinateMap):
     def n_user(self) -> int:
         """Numbers in the user's position vector."""
         return self.inner.n_user
-
-    @property
-    def free(self) -> int:
-        """Numbers in z, as many as on the line."""
-        return self.inner.free
 
     @property
     def varies(self) -> BoolArray:

@@ -155,7 +155,7 @@ def check_row(store: Store, exact: Potential) -> None:
         )
 
 
-OF_MAPS = ("forward", "forward_and_jacobian", "forward_hessian", "forward_to_second_order")
+OF_MAPS = ("forward", "forward_and_jacobian", "forward_to_second_order")
 """What does not depend on data, noise and priors."""
 
 _OF_DATA = ("value", "value_and_gradient", "gradient", "forward_and_gradient")

@@ -58,10 +58,7 @@ def find_by_values(
 
 
 class _Stencil:
-    """A potential with first and second differences of its values where it is lower than before.
-
-    Anywhere else its gradient is NaN, which a search in a trust region does not ask for.
-    """
+    """A potential with differences where it is lower than before, and NaN elsewhere."""
 
     capabilities = frozenset({GRADIENT, HESSIAN})
 
@@ -91,11 +88,7 @@ class _Stencil:
         return self._matrix[None]
 
     def _measure(self, best: Mode) -> FloatArray:
-        """Return the slopes at a position; take note of the second derivatives.
-
-        Those that fail are taken once more with other steps: a solver may fail here and there. Then
-        a slope is zero, and the matrix as before, or diagonal with a usual curvature.
-        """
+        """Return the slopes at a position; take note of the second derivatives."""
         before = self._matrix
         known = None if before is None else np.diag(before)
         steps = steps_by(known, best.position[None], abs(best.value))[0]
@@ -112,10 +105,7 @@ class _Stencil:
         return np.where(np.isnan(slopes), 0.0, slopes)
 
     def _differences(self, best: Mode, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes (n,) and second derivatives (n, n), NaN where these fail.
-
-        Where U is finite to one side alone the slope is that to this side.
-        """
+        """Return slopes (n,) and second derivatives (n, n), NaN where these fail."""
         n = len(steps)
         downwards = np.where(best.gradient > 0, -1.0, 1.0) * steps
         i, j = np.tril_indices(n, -1)

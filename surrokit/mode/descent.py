@@ -377,10 +377,7 @@ def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str
 
 
 def _slide_down(trail: _Trail, scales: Scales | None, rough: bool) -> tuple[FloatArray, FloatArray]:
-    """Slide as long as that gains; return the root of the scales there, and the way down in them.
-
-    The first known point is where that ended.
-    """
+    """Slide as long as that gains; return the root of the scales there, and the way down."""
     while True:
         first = trail.known[0] = trail.best
         dim = len(first.position)

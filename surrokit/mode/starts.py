@@ -174,12 +174,7 @@ def start(
 
 
 def _is_penalty(target: Potential, state: ChainState, before: list[float]) -> BoolArray:
-    """Return which chains (n,) begin at a penalty that stands for the edge of the support.
-
-    That is very high, and the same at two of them, or flat. One that is high alone begins elsewhere
-    once, which tells. High ones of earlier attempts are ``before``, to which those of this one are
-    added.
-    """
+    """Return which chains (n,) begin at a penalty: very high, and the same at two, or flat."""
     high = (state.values >= PENALTY) & np.isfinite(state.values)
     if not high.any():
         return np.asarray(high)

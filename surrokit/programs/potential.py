@@ -104,9 +104,8 @@ def command_potential(
     _check_wanted(gradient, jacobian, vjp, is_map=is_map)
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared) if is_map else None
-    taken = declared if model is None else model.of_map
     caller = _caller(command, folder, timeout, keep_failed)
-    named = None if parameters is None else taken
+    named = None if parameters is None else declared
 
     def wanting(*names: str) -> Callable[..., Any]:
         return partial(_ask, caller, named, names)

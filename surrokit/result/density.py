@@ -1,4 +1,4 @@
-"""The surrogate of a run as a normalised density: a prior of other data, or a proposal elsewhere."""
+"""The surrogate of a run as a normalised density: a prior of other data, or a proposal."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def density_of(
         raise ConfigurationError(
             "the run has no surrogate whose density there could be; name one in surrogate="
         )
-    if transform.free != transform.n_user:
+    if positions.shape[1] != transform.n_user:
         raise ConfigurationError(
             "constraints tie numbers together, so that a density of all of them is not defined; "
             "use parameters that are free"

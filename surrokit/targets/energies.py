@@ -150,10 +150,6 @@ class ErrorFamily:
         return value, (nu + 1.0) * r / (nu + np.square(r))
 
 
-NORMAL = ErrorFamily("gaussian")
-"""Normal errors, whose standard deviation is the scale."""
-
-
 def read_family(given: object, degrees: Any = None, link: Any = None) -> ErrorFamily:
     """Return a family of errors by its name, with the settings that :func:`observed` takes."""
     family, settings = read_name(given, {} if degrees is None else {"degrees": degrees})
@@ -294,7 +290,8 @@ def gaussian_energy(
     """Return the energy of data (m,) with normal errors of known standard deviations."""
     array = frozen_numbers("data", data)
     scale = np.broadcast_to(np.asarray(noise_sd, dtype=np.float64), array.shape)
-    return ObservedEnergy(blocks=(Block(data=array, family=NORMAL, scale=scale),), prior=prior)
+    block = Block(data=array, family=ErrorFamily("gaussian"), scale=scale)
+    return ObservedEnergy(blocks=(block,), prior=prior)
 
 
 KIND = "errors"

@@ -123,8 +123,8 @@ def forward_potential(
     declared = declare_parameters(dim, parameters)
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     joined = Maps(
-        forward=called("forward", forward, model.of_map),
-        jacobian=called("jacobian", jacobian, model.of_map),
+        forward=called("forward", forward, declared),
+        jacobian=called("jacobian", jacobian, declared),
         hessian=hessian,
         vjp=vjp,
         dim=model.parameters.dim,

@@ -210,14 +210,14 @@ _NOISE = "noise_sd"
 class ForwardModel:
     """Parameters and energy of a forward target.
 
-    The map takes the parameters ``of_map``, whose places in a position are ``columns
-    (of_map.dim,)``, None where it takes all. Scales of errors come after them.
+    Scales of errors are ``added`` after the parameters of the map, whose places in a position are
+    ``columns (k,)``; None where it takes all.
     """
 
     parameters: Parameters
-    of_map: Parameters
-    columns: IntArray | None
     energy: Energy
+    added: Mapping[str, Parameter] = attrs.field(factory=dict)
+    columns: IntArray | None = None
 
     @classmethod
     def read(
@@ -233,7 +233,7 @@ class ForwardModel:
         sets = _read_sets(data, noise_sd)
         if energy is not None:
             own = _read_energy(energy, data, noise_sd, prior)
-            return cls(parameters=declared, of_map=declared, columns=None, energy=own)
+            return cls(parameters=declared, energy=own)
         if sets is None:
             given = ["missing" if each is None else "given" for each in (data, noise_sd)]
             raise ConfigurationError(
@@ -263,9 +263,9 @@ class ForwardModel:
             priors = Priors((*priors.parts, *of_scales), priors.lacking)
         return cls(
             parameters=Parameters.declare({**declared.specs, **added}),
-            of_map=declared,
-            columns=np.arange(declared.dim) if added else None,
             energy=ObservedEnergy(blocks=tuple(blocks), prior=priors),
+            added=added,
+            columns=np.arange(declared.dim) if added else None,
         )
 
     def fill_plausible(self, ranges: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -276,9 +276,9 @@ class ForwardModel:
         if not isinstance(ranges, Mapping):
             return ranges
         added: dict[str, Pair] = {}
-        for name, spec in self.parameters.specs.items():
+        for name, spec in self.added.items():
             ends = quantiles(spec.prior, (0.25, 0.75), spec.bounds, spec.size)
-            if name not in self.of_map.specs and ends is not None:
+            if ends is not None:
                 added[name] = ends[0].reshape(spec.shape), ends[1].reshape(spec.shape)
         return {**added, **ranges}
 

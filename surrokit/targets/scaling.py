@@ -12,7 +12,7 @@ from surrokit import capabilities as can
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters, Plausible
-from surrokit.coordinates.transforms import Scaled, Scaling, Transform, from_line_of
+from surrokit.coordinates.transforms import Scaled, Scaling, from_line_of
 from surrokit.potentials import (
     USUAL_ORDER,
     Ball,
@@ -61,45 +61,36 @@ def _declared(target: Potential, parameters: Parameters) -> Pair:
     """Return ends of the range of each number on the line, NaN where nothing is declared."""
     plausible = find_within(target, "plausible", Plausible)
     if plausible is not None:
-        return _on_line(parameters, plausible.lower, plausible.upper)
+        return _on_line(target, np.stack([plausible.lower, plausible.upper]))
     ends, bounds = np.full((2, parameters.dim), np.nan), parameters.bounds()
-    declared = [
-        (where, None if spec.constraint else spec.prior)
-        for spec, where in zip(parameters.specs.values(), parameters.slices().values(), strict=True)
+    priors: list[tuple[slice, Any]] = [
+        (where, parameters.specs[name].prior) for name, where in parameters.slices().items()
     ]
     if can.FORWARD in target.capabilities:
         from scipy import stats  # late: importing the package stays fast
 
-        given = find_within(with_forward(target).energy, "prior", Priors)
-        normal = (
-            [each for each in given.parts if isinstance(each[1], GaussianPrior)] if given else []
-        )
-        declared += [(where, stats.norm(prior.mean, prior.sd)) for where, prior in normal]
-    for where, prior in declared:
+        given = find_within(with_forward(target).energy, "prior", Priors) or Priors()
+        for where, prior in given.parts:
+            if isinstance(prior, GaussianPrior):
+                priors.append((where, stats.norm(prior.mean, prior.sd)))
+    for where, prior in priors:
         own = bounds[0][where], bounds[1][where]
         # between these quantiles lies a standard deviation both ways
         found = quantiles(prior, (0.16, 0.84), own, len(own[0]))
         if found is not None:
             ends[:, where] = found
-    low, high = _on_line(parameters, *ends)
+    low, high = _on_line(target, ends)
     with np.errstate(invalid="ignore"):  # one that is wide about 0 is vague, and says no scale
         vague = (high - low >= 2.0 * _FAR) & (low <= 0.0) & (high >= 0.0)
     return np.where(vague, np.nan, low), np.where(vague, np.nan, high)
 
 
-def _on_line(parameters: Parameters, low: FloatArray, high: FloatArray) -> Pair:
-    """Return ends on the line, shape (free,) each, of ends in the user's coordinates."""
+def _on_line(target: Potential, ends: FloatArray) -> Pair:
+    """Return ends on the line, shape (free,) each, of ends (2, dim) in the user's coordinates."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        both = Transform.of(parameters).to_unbounded(np.stack([low, high]))
-        ends = np.sort(both, axis=0)
-        known = np.isfinite(ends).all(axis=0) & (ends[1] > ends[0])
-    ends = np.where(known, ends, np.nan)
-    parts = [
-        ends[:, where] if spec.constraint is None else np.full((2, spec.free), np.nan)
-        for spec, where in zip(parameters.specs.values(), parameters.slices().values(), strict=True)
-    ]
-    first, last = np.concatenate(parts, axis=1)
-    return first, last
+        low, high = np.sort(transform_of(target).to_unbounded(ends), axis=0)
+        known = np.isfinite(low) & np.isfinite(high) & (high > low)
+    return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 @attrs.frozen(eq=False)

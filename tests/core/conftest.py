@@ -33,7 +33,7 @@ def bounded_run():
     """A short run of a target with bounds and shapes, exact throughout."""
     target = sk.potential(
         log_density=lambda q: -q[0] + 2 * _log(q[0]) - 0.5 * q[1] ** 2 + _log(q[2:] * (1 - q[2:])),
-        parameters={"rate": (0, None), "slope": None, "w": sk.vector(2, lower=0, upper=1)},
+        parameters={"rate": (0, None), "slope": None, "w": sk.interval(0, 1, 2)},
     )
     return sk.sample(
         target, sampler="random-walk", chains=3, warmup=60, draws=50, seed=11, progress=False

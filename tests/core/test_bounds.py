@@ -202,7 +202,7 @@ def test_parameters_and_transforms_are_those_declared(target):
     assert isinstance(with_bounds(INNER, PARAMETERS), BoundedPotential)
     assert parameters_of(target) is PARAMETERS
     assert transform_of(target) is target.transform
-    named = sk.potential(lambda q: q.sum(), parameters={"a": None, "b": sk.vector(2)})
+    named = sk.potential(lambda q: q.sum(), parameters={"a": None, "b": sk.real(2)})
     assert not isinstance(named, BoundedPotential)
     assert parameters_of(named).labels == ["a", "b[0]", "b[1]"]
     assert parameters_of(INNER) == Parameters.unnamed(4)

@@ -18,6 +18,7 @@ from surrokit.coordinates.constraints import (
     from_plain,
     to_plain,
 )
+from surrokit.coordinates.transforms import map_of
 from surrokit.errors import ConfigurationError, TargetError
 
 ALL = [Simplex(2), Simplex(4), Ordered(1), Ordered(3), UnitVector(3), Circular(), Circular((2, 2))]
@@ -68,6 +69,12 @@ def test_slopes_and_volumes_are_those_of_differences(constraint, rng, difference
         matrices = differences(constraint.to_bounded, z, 1e-6)[:, columns]
         expected = np.log(np.abs(np.linalg.det(matrices)))
         np.testing.assert_allclose(constraint.log_jacobian(z), expected, atol=1e-6)
+
+
+def test_numbers_between_two_bounds_are_known_beside_what_is_tied():
+    declared = {"w": sk.simplex(3), "p": sk.interval(0, 1), "x": (0, None), "r": sk.correlation(2)}
+    found = map_of(sk.Parameters.declare(declared)).between
+    np.testing.assert_array_equal(found, [False, False, True, False, False])
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])

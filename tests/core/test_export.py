@@ -141,9 +141,9 @@ def test_without_arviz_the_message_says_what_to_install(bounded_run, monkeypatch
 
 ODD_NAMES = {
     "chain": None,
-    "draw": sk.vector(2),
+    "draw": sk.real(2),
     "chain_": None,
-    "v": sk.vector(2),
+    "v": sk.real(2),
     "v_dim_0": None,
     **dict.fromkeys(("x=1", "a/b", "a÷b", "a/b÷c", "a÷b/c", " a ", "it's", '"q"', "line\nbreak")),
     **dict.fromkeys(

@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from surrokit import Parameter, Parameters, vector
+from surrokit import Parameter, Parameters, interval, real
 from surrokit.coordinates.transforms import Transform
 from surrokit.errors import ConfigurationError, ShapeError
 
 MIXED = {
     "rate": (0, np.inf),
     "slope": None,
-    "w": vector(2, lower=0, upper=1),
+    "w": interval(0, 1, 2),
     "m": Parameter((2, 2)),
 }
 
@@ -55,7 +55,7 @@ def test_values_by_name_become_a_position(mixed):
             expected = np.broadcast_to(values[name], (*rows.shape[:-1], *np.shape(values[name])))
             assert_array_equal(array, expected)
     assert_array_equal(Parameters.unnamed(2).position([1, 2]), [1.0, 2.0])
-    declared = Parameters.declare({"a": None, "w": vector(2)})
+    declared = Parameters.declare({"a": None, "w": real(2)})
     chains = declared.position({"a": [1, 2, 3], "w": np.ones((3, 2))})
     assert_array_equal(chains, [[1, 1, 1], [2, 1, 1], [3, 1, 1]])
 
@@ -81,8 +81,8 @@ def test_what_is_no_declaration_is_refused_by_name(spec):
     [
         (lambda: Parameters.declare({}), "at least one parameter, got none"),
         (lambda: Parameters.declare({"a": ("x", 1)}), "bounds of a parameter must be numbers"),
-        (lambda: vector(2.5), "size of a vector must be a whole number of at least 1, got 2.5"),
-        (lambda: vector(True), "size of a vector must be a whole number of at least 1, got True"),
+        (lambda: real(2.5), "shape must be a tuple of whole numbers of at least 1, got 2.5"),
+        (lambda: real(True), "shape must be a tuple of whole numbers of at least 1, got True"),
         (lambda: Parameter(lower=[0, 0]), "bounds of a parameter must be numbers or None"),
         (lambda: Parameter(3), "shape must be a tuple of whole numbers of at least 1, got 3"),
     ],
@@ -98,7 +98,7 @@ def test_values_of_other_names_or_shapes_are_refused(values):
     with pytest.raises(ShapeError, match="must be given for a, b, got"):
         declared.position(values)
     with pytest.raises(ShapeError, match=r"'w' must have shape \(2,\), got \(3,\)"):
-        Parameters.declare({"w": vector(2)}).position({"w": [1, 2, 3]})
+        Parameters.declare({"w": real(2)}).position({"w": [1, 2, 3]})
 
 
 # --- the map from the line ---

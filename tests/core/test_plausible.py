@@ -11,7 +11,7 @@ from surrokit.capabilities import INITIAL
 from surrokit.errors import ConfigurationError
 from surrokit.mode.starts import draw_positions
 
-PARAMETERS = {"rate": (0, None), "share": (0, 1), "w": sk.vector(2)}
+PARAMETERS = {"rate": (0, None), "share": (0, 1), "w": sk.real(2)}
 RANGES = {"rate": (1.0, 3.0), "share": (0.2, 0.4), "w": ([5.0, -2.0], [6.0, -1.0])}
 LOWER, UPPER = np.array([1.0, 0.2, 5.0, -2.0]), np.array([3.0, 0.4, 6.0, -1.0])
 

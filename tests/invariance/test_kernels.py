@@ -100,7 +100,6 @@ def test_kernel_decided_by_rows(sampler):
 
 FITTED = [
     ("additive", {"learns": "potential", "train_on": "values"}),
-    ("rbf", {"learns": "potential"}),
     ("gp", {}),
 ]
 

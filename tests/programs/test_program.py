@@ -43,7 +43,7 @@ def test_a_log_density_and_its_gradient_come_from_one_call(model, log, places):
 
 
 def test_names_and_shapes_are_in_the_question(model, log):
-    named = {"rate": (0.0, None), "w": sk.vector(1)}
+    named = {"rate": (0.0, None), "w": sk.real(1)}
     target = sk.command_potential(model, parameters=named)
     target.value(np.array([[np.log(2.0), 3.0]]))
     assert questions(log)[0]["parameters"] == {"rate": 2.0, "w": [3.0]}

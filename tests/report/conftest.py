@@ -33,7 +33,7 @@ def draw(target, **settings):
 
 @pytest.fixture(scope="session")
 def target():
-    return bent_target({"a": None, "b": None, "w": sk.vector(2)})
+    return bent_target({"a": None, "b": None, "w": sk.real(2)})
 
 
 @pytest.fixture(scope="session")

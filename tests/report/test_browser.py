@@ -147,7 +147,7 @@ def test_an_injected_script_is_refused(look, files, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
+    names = {f"p{i}": None for i in range(440)} | {"w": sk.real(60)}
     target = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)
     run = sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=1, progress=False)
     path = tmp_path_factory.mktemp("many") / "many.html"

@@ -141,7 +141,7 @@ def test_figures_costs_and_repairs_are_told(run, page):
 
 
 def test_few_draws_make_a_page(run):
-    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters={"w": sk.vector(3)})
+    target = sk.potential(lambda q: 0.5 * q @ q, lambda q: q, parameters={"w": sk.real(3)})
     few = sk.sample(target, **{**FEW, "chains": 1, "draws": 3}, seed=1)
     assert "1 chains of 3 draws of 3 numbers" in page_of(few)
     none = attrs.evolve(run, kept=run.warmup.chosen(np.zeros(0, dtype=int)))
@@ -161,7 +161,7 @@ def test_hostile_names_are_text(every_page):
 
 @pytest.mark.long
 def test_hundreds_of_numbers_make_a_page():
-    names = {f"p{i}": None for i in range(440)} | {"w": sk.vector(60)}
+    names = {f"p{i}": None for i in range(440)} | {"w": sk.real(60)}
     target = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)
     text = page_of(sk.sample(target, sampler="hmc", **FEW, seed=1))
     assert len(text.encode()) < LARGEST

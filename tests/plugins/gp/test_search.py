@@ -86,8 +86,9 @@ def test_if_every_start_fails(kind):
 
 def test_vectors_are_logarithms_of_hyperparameters(observations):
     space = Space.of(observations, 5.0)
-    found = space.unpack(np.log([1.5, 3.0, 0.5]))
+    found = space.unpack(np.append(np.log([1.5, 3.0, 0.5]), 7.0))  # as of an inducing point
     assert (found.length_scales, found.signal_sd, found.noise_sd) == pytest.approx((1.5, 3.0, 0.5))
+    np.testing.assert_array_equal(space.slope(np.array([1.0, 2.0, 3.0, 4.0, 9.0]), 2), [3, 3, 4, 9])
     assert (space.bounds[:, 0] <= space.starts).all()
     assert (space.starts <= space.bounds[:, 1]).all()
 

@@ -13,7 +13,6 @@ from surrokit_gp.search import Hyperparameters
 
 DIM = 3
 FIXED = {"length_scales": 2.0, "signal_sd": 5.0, "noise_sd": 0.01}
-QUICK = {"max_iterations": 15}
 COMPONENTS = {
     component.name: component
     for component in surrokit_components()
@@ -97,6 +96,15 @@ def test_quality_tells_the_error_at_fresh_points(factory):
         assert exact / 4.0 < process.quality.gradient_error < 4.0 * exact
     else:
         assert process.quality.gradient_error is None
+
+
+def test_optimised_inducing_points_are_better_than_drawn_ones():
+    settings = {"n_inducing": 6, "mean": "constant"}
+    drawn, moved = (
+        fitted(Fitc(inducing=inducing, **settings)) for inducing in ("data", "optimised")
+    )
+    assert moved.log_likelihood > drawn.log_likelihood + 5.0
+    assert relative_error(moved) < relative_error(drawn)
 
 
 def test_affine_reparametrisation_changes_nothing():
@@ -258,13 +266,13 @@ def test_a_search_may_look_at_some_rows_only(factory, monkeypatch):
         monkeypatch.setattr(process_module, name, spied)
     full = factory is GaussianProcess
     rows = evaluations(100, gradients=True)
-    assert fitted(factory(n_search=60, **QUICK), rows).n_points == 100
+    assert fitted(factory(n_search=60), rows).n_points == 100
     assert sizes[0] <= 60
     sizes.clear()
-    fitted(factory(n_search=5, mean="quadratic", **QUICK), rows)
+    fitted(factory(n_search=5, mean="quadratic"), rows)
     assert 15 <= sizes[0] <= (40 if full else 20)
     sizes.clear()
-    fitted(factory(n_search=None, **QUICK), rows)
+    fitted(factory(n_search=None), rows)
     assert sizes.count(400 if full else 100) > 5
 
 
@@ -302,7 +310,7 @@ def test_what_a_fitted_process_shows():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("mean", "cubic"), ("whiten", 1), ("hyperparameters", 3.0), ("max_iterations", 1.5)),
+        *(("mean", "cubic"), ("whiten", 1), ("hyperparameters", 3.0)),
         *(("n_search", 0), ("tail", "cut"), ("max_signal", 0), ("gradients", "auto")),
         *(("inducing", "grid"), ("n_inducing", 0)),
     ],

@@ -18,7 +18,7 @@ KINDS = {
     "positive": (0.0, None),
     "below": (None, -1.0),
     "between": (-1.0, 3.0),
-    "vector": sk.vector(3, lower=0.0),
+    "vector": sk.positive(3),
     "simplex": declare.simplex(4),
     "ordered": declare.ordered(3),
     "unit_vector": declare.unit_vector(3),

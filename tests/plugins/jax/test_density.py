@@ -13,7 +13,7 @@ from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
 from surrokit.testing import check_potential
 from surrokit_jax import from_jax
 
-PARAMETERS = {"mu": None, "tau": (0.0, None), "w": sk.vector(3, lower=-1.0, upper=2.0)}
+PARAMETERS = {"mu": None, "tau": (0.0, None), "w": sk.interval(-1.0, 2.0, 3)}
 
 
 def density(mu, tau, w):

@@ -56,7 +56,7 @@ def test_errors_may_be_unknown(decay, scale, rng, differences):
 def test_the_contract_holds(jax):
     target = forward_from_jax(
         lambda q: jax.numpy.concatenate([q[1:] - q[:1], jax.numpy.sin(q)]),
-        {"q": sk.vector(2, lower=-3.0, upper=4.0)},
+        {"q": sk.interval(-3.0, 4.0, 2)},
         data=np.zeros(3),
         noise_sd=0.5,
     )

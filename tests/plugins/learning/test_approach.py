@@ -31,9 +31,9 @@ def start_at(target, positions, warmup=100, **more):
     )
 
 
-def arrived(target, positions, seed=0, **settings):
+def arrived(target, positions, seed=0):
     rng = np.random.default_rng(seed)
-    *_, last = Approach(**settings).explore(start_at(target, positions), rng)
+    *_, last = Approach().explore(start_at(target, positions), rng)
     assert last.done
     return last.findings
 

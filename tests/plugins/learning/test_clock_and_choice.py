@@ -75,8 +75,9 @@ SHORT = {"warmup": 40, "draws": 20, "seed": 3, "progress": False}
 GIVEN = ["subsampled", ("subsampled", {"order": 2}), Subsampled(), Subsampled(order=2)]
 
 
-def test_a_correction_as_an_object_chooses_the_parts_that_its_name_does():
-    policy = Automatic(cheap_rows=0.0)
+def test_a_correction_as_an_object_chooses_the_parts_that_its_name_does(monkeypatch):
+    monkeypatch.setattr("surrokit_learning.automatic.CHEAP_ROWS", 0.0)
+    policy = Automatic()
     by_name, by_pair, default, second = (
         sk.sample(rows(2000), sampler=policy, correction=each, **SHORT) for each in GIVEN
     )

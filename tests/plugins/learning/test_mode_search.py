@@ -21,7 +21,7 @@ from surrokit.testing.targets import Gaussian
 from surrokit_learning.approach import quotas
 from surrokit_learning.draws import normal_design
 from surrokit_learning.modes_found import (
-    ModeWatch,
+    leads_to,
     predicted_covariance,
     same_mode,
     valley_of,
@@ -259,13 +259,11 @@ def test_two_ends_are_one_mode_if_near_and_as_low():
 
 
 def test_a_search_ends_where_a_newton_step_would_lead_to_a_known_mode():
-    watch = ModeWatch(modes_of([1.0, 2.0], values=[3.0]), 2)
-    here = np.array([9.0, -4.0])
-    assert not watch(here, 3.0 + 50.0, np.array([8.0, 6.0]))  # too far above for that mode
-    assert watch.mode is None
-    assert watch(here, 3.0 + 0.5 * 100.0, np.array([8.0, -6.0]))
-    assert watch.mode == 0
-    assert len(watch.seen()) == 2
+    modes, here = modes_of([1.0, 2.0], values=[3.0]), np.array([9.0, -4.0])
+    # the wrong way, and so too far above for that mode
+    assert leads_to(modes, here, 3.0 + 50.0, np.array([8.0, 6.0])) is None
+    assert leads_to(modes, here, 3.0 + 0.5 * 100.0, np.array([8.0, -6.0])) == 0
+    assert leads_to(None, here, 53.0, np.array([8.0, -6.0])) is None
 
 
 def test_a_covariance_is_foretold_by_gradients_along_few_directions():

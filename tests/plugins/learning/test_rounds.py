@@ -387,11 +387,11 @@ def test_else_a_round_judges_first():
     assert drive.paid[drive.n_first + 1 :] == [20, *[OUTER * 20 + JUDGES] * CLEAR]
 
 
-@pytest.mark.parametrize(("factor", "learns"), [(1.0, False), (1.1, True)])
+@pytest.mark.parametrize(("factor", "learns"), [(1.0, False), (1.05, True)])
 def test_differences_are_taken_where_they_win_more_than_they_cost(factor, learns):
-    """A surrogate 1.1 times as wide is accepted with 0.95: more than the 0.9 that is enough, but a
-    gradient of 9 values at 17 points costs less than what draws would lose."""
+    """A surrogate 1.05 times as wide is accepted with 0.92: more than the 0.9 that is enough, but
+    gradients of 9 values at 17 points cost less than what draws would lose."""
     shown = sk.potential(lambda q: 0.5 * q @ q / factor**2, lambda q: q / factor**2, dim=4)
     target = sk.potential(lambda q: 0.5 * q @ q, "differences", dim=4)
     drive = Drive(target, explorer(), starts(4), fit=lambda: shown).run()
-    assert (max(drive.paid[drive.n_first + 1 :]) > 20) == learns
+    assert {paid > 20 for paid in drive.paid[drive.n_first + 1 :]} == {learns}
