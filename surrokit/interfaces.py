@@ -622,6 +622,8 @@ class Tuning:
         Transitions in a sub-chain; None while nothing is known.
     warp : Warp, optional
         Coordinates for a sampler that asks for them; None while nothing is known.
+    learns : bool
+        Whether a window of the warm-up still learns the covariance, so that paths should be long.
     """
 
     step_size: float
@@ -629,6 +631,7 @@ class Tuning:
     n_steps: int | None = None
     length: int | None = None
     warp: Warp | None = None
+    learns: bool = False
 
 
 class Kernel(Protocol):

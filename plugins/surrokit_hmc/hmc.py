@@ -10,8 +10,6 @@ from surrokit.arguments import (
     fraction,
     optional_positive,
     optional_positive_integer,
-    positive,
-    share,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Integrator, Metric, Sampler, Tuning
@@ -21,12 +19,17 @@ from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
 from surrokit.warping import Warped, WarpedKernel
 
-PATH_LENGTH = math.pi
-"""Longest path in standard deviations of the widest direction, unless told otherwise.
+PATH_LENGTHS = 0.25 * math.pi, 0.75 * math.pi
+"""Bounds of the length of a tuned path, in standard deviations of the widest direction.
 
-With the length uniform up to pi the expected cosine is 0: on a Gaussian, successive draws of the
-widest direction are then uncorrelated.
+On a normal target positions turn by an angle of that length. Its expected cosine is 0, and that of
+the squared cosine 0.18: successive draws are uncorrelated, and their squares nearly so. Narrower
+bounds would do better there, and worse in heavy tails.
 """
+
+LONGEST = math.pi
+"""The longest path while a covariance is learnt, and in coordinates that make heavy tails about
+normal: the number of steps is drawn. Shorter paths of drawn lengths are slower far out."""
 
 MAX_STEPS = 512
 """Tuning never asks for longer paths than this, in steps."""
@@ -43,20 +46,14 @@ class HMC(Sampler):
     metric
         The kinetic energy.
     step_size
-        None leaves it to be tuned.
+        None leaves it to be tuned. Where ``n_steps`` is tuned, steps are at most this long.
     n_steps
-        Longest path in steps; None leaves it to be tuned.
+        Longest path in steps. None has paths of about a quarter of the period of the widest
+        direction, in as many steps as it takes.
     randomize
         Draw the number of steps uniformly from {1, ..., n_steps} in each iteration, as section 5
-        of the paper does; all chains share it, so that they stay one batch.
-    shortest
-        Part of ``n_steps`` below which no number is drawn. With 1/3 paths from tuning turn most
-        positions round: on a normal target their expected correlation is -0.41 instead of 0, that
-        of squares 0.40 instead of 0.5. They take a third more steps, which on a surrogate matter
-        little.
-    path_length
-        Longest path that tuning asks for, in standard deviations of the widest direction. Longer
-        ones may suit parameters with long flat tails, with ``shortest`` of about 1/2.
+        of the paper does, or the length of a tuned path; all chains share it, so that they stay
+        one batch.
     target_acceptance
         Mean acceptance on its own potential that tuning of the step size aims at.
     warp
@@ -77,8 +74,6 @@ class HMC(Sampler):
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
-    shortest: float = attrs.field(default=0.0, validator=share)
-    path_length: float = attrs.field(default=PATH_LENGTH, validator=positive)
     target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     warp: bool | None = None
 
@@ -109,26 +104,30 @@ class HMC(Sampler):
         if self.warp is False or tuning.warp is None:
             return self._plain(potential, tuning)
         warped = Warped(potential, tuning.warp)
-        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
+        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance, learns=True)
         return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
 
     def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         step = tuning.step_size if self.step_size is None else self.step_size
         steps = tuning.n_steps if self.n_steps is None else self.n_steps
-        if steps is None:
-            longest = self._longest(tuning.covariance) or 0.0
-            steps = min(max(math.ceil(longest / step), 1), MAX_STEPS)
+        scale, lengths = self._scale(tuning.covariance), None
+        if steps is None and scale is not None:
+            longest = LONGEST * scale
+            if not tuning.learns:
+                low, high = PATH_LENGTHS if self.randomize else (0.5 * math.pi, 0.5 * math.pi)
+                lengths, longest = (low * scale, high * scale), high * scale
+            steps = min(math.ceil(longest / step), MAX_STEPS)
         return CountedPaths(
             potential=potential,
             integrator=self.integrator,
             metric=adapted(self.metric, tuning.covariance) or self.metric,
             step=step,
-            max_steps=steps,
-            shortest=self.shortest,
+            max_steps=steps or 1,
+            lengths=lengths,
             randomize=self.randomize,
         )
 
     @latest
-    def _longest(self, covariance: FloatArray) -> float:
-        """Return the longest path as a length, in the metric that fits a covariance."""
-        return self.path_length * self.metric.adapt(covariance).longest_scale(covariance)
+    def _scale(self, covariance: FloatArray) -> float:
+        """Return the sd of the widest direction, in the metric that fits a covariance."""
+        return self.metric.adapt(covariance).longest_scale(covariance)

@@ -240,29 +240,35 @@ class CountedPaths(PathKernel):
         The longest path in steps.
     randomize
         Whether each iteration draws the number uniformly.
-    shortest
-        Share of ``max_steps`` below which no number is drawn.
+    lengths
+        Bounds of the length of a path, instead of its number of steps. Each iteration draws it, and
+        cuts it into the fewest equal steps that are at most ``step``.
     """
 
     max_steps: int
     randomize: bool
-    shortest: float = 0.0
+    lengths: tuple[float, float] | None = None
 
     def draw_shared(self, rng: np.random.Generator) -> Self:
-        """Return a copy in which the number of steps is drawn."""
-        steps = self.max_steps
-        if self.randomize:
-            steps = int(rng.integers(max(math.ceil(self.shortest * steps), 1), steps + 1))
-        return attrs.evolve(self, max_steps=steps, randomize=False)
+        """Return a copy in which the number of steps is drawn, and their size with the length."""
+        steps, step = self.max_steps, self.step
+        if self.lengths is not None:
+            length = rng.uniform(*self.lengths)
+            steps = min(math.ceil(length / step), steps)
+            step = min(length / steps, step)
+        elif self.randomize:
+            steps = int(rng.integers(1, steps + 1))
+        return attrs.evolve(self, step=step, max_steps=steps, randomize=False, lengths=None)
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
         n, hamiltonian = len(state.positions), self.hamiltonian
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             start = hamiltonian.start(state, rng)
-            n_steps = np.full(n, self.draw_shared(rng).max_steps)
+            drawn = self.draw_shared(rng)
+            n_steps = np.full(n, drawn.max_steps)
             end, status = self.integrator.advance(
-                hamiltonian, start, np.full(n, self.step), n_steps
+                hamiltonian, start, np.full(n, drawn.step), n_steps
             )
             kinetic, value = hamiltonian.kinetic(start), start.cache["value"]
             log_correction = kinetic - hamiltonian.kinetic(end)

@@ -370,7 +370,15 @@ class Tuner:
             n_steps=n_steps,
             length=length,
             warp=self.warp,
+            learns=self._learns and not self.settled,
         )
+
+    @property
+    def _learns(self) -> bool:
+        """Whether a window is to come or under way."""
+        ends = windows(self.n_iterations, arrived=self.arrived)[1]
+        free = bool(ends) and self.given is None and bool(self.sampler.tunes)
+        return free and self.iteration < ends[-1]
 
     def update(
         self, positions: FloatArray, info: StepInfo, gradients: FloatArray | None = None
@@ -446,7 +454,10 @@ class Tuner:
         return free and self.covariance is not None and not self._searches_step
 
     def _step(self, acceptance: float) -> Self:
-        most = min(_FARTHEST, math.log(self.sampler.largest_step))
+        # twice the scale of a metric that fits is where leapfrog steps blow up
+        fits = self.covariance is not None and "metric" in self.sampler.tunes
+        bound = math.log(2.0) if fits and moves_by_gradients(self.sampler) else _FARTHEST
+        most = min(bound, math.log(self.sampler.largest_step))
         if self.searching >= 0:
             return self._search(acceptance, most)
         # Hoffman and Gelman (2014), equation (6), with gamma 0.05, t0 10 and kappa 0.75
@@ -497,8 +508,10 @@ class Tuner:
         known, covariance = self.covariance, pool(places, slopes, self.covariance)
         if covariance is None:
             return attrs.evolve(self, kept=())
-        # a long window tells whether the covariance is known well enough
-        settled = known is not None and len(places) >= 80 and agree(known, covariance)
+        warp = self._warp(places, slopes)
+        # a long window tells whether the covariance is known well enough; tails take longer
+        enough = len(places) >= (40 if warp is None else 80)
+        settled = known is not None and enough and agree(known, covariance)
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = known is None and "metric" in self.sampler.tunes
         return attrs.evolve(
@@ -509,7 +522,7 @@ class Tuner:
             direction=0,
             lengths=self.lengths.age(),
             settled=settled,
-            warp=self._warp(places, slopes),
+            warp=warp,
             log_step=0.0 if fits else self.log_step,
         )
 

@@ -144,7 +144,7 @@ def test_plugins_lists_every_part_with_its_settings(surrokit, figures):
     assert (metric["default"], metric["takes"]) == ("dense", "a part of kind metric")
     assert (randomize["default"], randomize["takes"]) == (True, "bool")
     assert randomize["help"].startswith("Draw the number of steps uniformly")
-    assert hmc["settings"]["shortest"]["takes"] == "a number of at least 0 and below 1"
+    assert hmc["settings"]["target_acceptance"]["takes"] == "a number between 0 and 1"
     assert parts["explorer", "sampler"]["settings"]["sampler"]["default"] == "the run's own sampler"
     assert parts["potential", "logistic"]["settings"]["design"]["default"] == "required"
 

@@ -114,10 +114,9 @@ def test_draws_of_a_kernel_that_changed_cannot_be_sharpened(run):
         sk.sharpen(attrs.evolve(run, adaptation=adapting))
 
 
-def test_weighted_answers_are_as_sharp_as_they_get():
-    few = ("weights", {"chains": 4, "warmup": 30, "effective": 100})
+def test_weighted_answers_are_as_sharp_as_they_get(run):
     with pytest.raises(ConfigurationError, match="weighted, and as sharp as they get"):
-        sk.sharpen(draw(correction=few, max_calls=100, draws=None))
+        sk.sharpen(attrs.evolve(run, unchecked="max_calls ended the run"))
 
 
 def test_poor_moves_sharpen_nothing(run):

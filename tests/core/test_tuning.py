@@ -33,6 +33,7 @@ class Free(Sampler):
 
     tunes: frozenset = ALL
     target_acceptance: float = 0.8
+    needs: frozenset = frozenset()
 
 
 STEP = frozenset({"step_size"})
@@ -363,3 +364,24 @@ def target(scale=1.0, dim=3):
 def test_kept_paths_are_longer_than_one_step_after_a_short_warm_up(warmup):
     run = sk.sample(target(1e4), warmup=warmup, draws=40, seed=1, progress=False)
     assert run.kept.n_steps.max() > 1
+
+
+@pytest.mark.parametrize(("needs", "longest"), [({"gradient"}, 2.0), ((), np.inf)])
+def test_steps_along_gradients_stay_below_twice_the_scale_of_a_known_metric(needs, longest):
+    """Where paths are shorter than a step any step is accepted, and it would grow for ever."""
+    sampler = Free(needs=frozenset(needs))
+    tuner = Tuner.start(sampler, 200, 4, 2, covariance=np.eye(2))
+    steps = [each.tuning.step_size for each in driven(tuner, lambda _: 1.0, np.zeros((80, 4, 2)))]
+    assert min(max(steps), 100.0) == pytest.approx(min(longest, 100.0))
+
+
+def test_paths_are_told_until_when_windows_learn(rng):
+    tuner, normal = begun(300, arrived=True), lambda step: np.exp(-step)
+    tuners = driven(tuner, normal, rng.standard_normal((300, 4, 2)))
+    last = windows(300, arrived=True)[1][-1]
+    learns = [each.tuning.learns for each in tuners]
+    assert learns[0]
+    assert not any(learns[last:])
+    settled = [each.settled for each in tuners].index(True)
+    assert not learns[settled]
+    assert all(learns[:settled])

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState, Tuning
-from surrokit_hmc.hmc import HMC, MAX_STEPS, PATH_LENGTH
+from surrokit_hmc.hmc import HMC, MAX_STEPS
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric, IdentityMetric
 
@@ -78,14 +78,15 @@ SPREAD = np.diag([1.0, 9.0, 4.0])
 @pytest.mark.parametrize(
     ("settings", "tuning", "steps"),
     [
-        ({}, {"step_size": 0.1, "covariance": SPREAD}, math.ceil(PATH_LENGTH * 3.0 / 0.1)),
-        ({"path_length": 5.0}, {"step_size": 0.1, "covariance": SPREAD}, 150),
-        ({"metric": DenseMetric()}, {"step_size": 0.5, "covariance": SPREAD}, 7),
+        ({}, {"step_size": 0.1, "covariance": SPREAD}, math.ceil(0.75 * math.pi * 3.0 / 0.1)),
+        ({"randomize": False}, {"step_size": 0.1, "covariance": SPREAD}, 48),
+        ({"metric": DenseMetric()}, {"step_size": 0.5, "covariance": SPREAD}, 5),
+        ({}, {"step_size": 0.1, "covariance": SPREAD, "learns": True}, 95),
         ({}, {"step_size": 1e-6, "covariance": np.eye(3)}, MAX_STEPS),
         ({}, {"step_size": 1e6, "covariance": np.eye(3)}, 1),
         ({}, {"step_size": 0.1, "covariance": np.eye(3), "n_steps": 1}, 1),
         ({"n_steps": 5}, {"step_size": 0.1, "covariance": np.eye(3), "n_steps": 1}, 5),
-        ({"path_length": 5.0, "n_steps": 7}, {"step_size": 0.1, "covariance": SPREAD}, 7),
+        ({"n_steps": 7}, {"step_size": 0.1, "covariance": SPREAD}, 7),
         ({"step_size": 0.1}, {"step_size": 1.0}, 1),
     ],
 )
@@ -134,9 +135,6 @@ def test_the_correction_is_the_loss_of_kinetic_energy(rng):
         ("step_size", np.nan, "a positive finite number"),
         ("n_steps", 0, "a whole number of at least 1"),
         ("n_steps", 2.0, "a whole number of at least 1"),
-        ("shortest", 1.0, "a number of at least 0 and below 1"),
-        ("shortest", -0.1, "a number of at least 0 and below 1"),
-        ("path_length", 0.0, "a positive finite number"),
         ("target_acceptance", 1.0, "a number between 0 and 1"),
         ("target_acceptance", 0.0, "a number between 0 and 1"),
     ],
@@ -146,13 +144,39 @@ def test_settings_out_of_range_are_refused(name, value, expected):
         hmc(**{name: value})
 
 
-@pytest.mark.parametrize(("shortest", "least"), [(0.0, 1), (0.01, 1), (1 / 3, 3), (0.9, 7)])
-def test_no_path_is_shorter_than_its_part_of_the_longest(shortest, least):
-    sampler, rng = kernel(step_size=0.1, n_steps=7, shortest=shortest), np.random.default_rng(0)
+def test_the_number_of_steps_is_drawn_from_one_to_the_most():
+    sampler, rng = kernel(step_size=0.1, n_steps=7), np.random.default_rng(0)
     at = state(sampler)
     lengths = {int(sampler.propose(at, rng).n_steps[0]) for _ in range(200)}
-    assert lengths == set(range(least, 8))
+    assert lengths == set(range(1, 8))
     assert {sampler.draw_shared(rng).max_steps for _ in range(200)} == lengths
+
+
+@pytest.mark.parametrize("step", [0.3, 1.0, 5.0])
+def test_a_tuned_path_has_a_random_length_in_equal_steps_of_at_most_the_tuned_one(step, rng):
+    sampler = hmc(metric=DenseMetric()).bind(NORMAL, Tuning(step_size=step, covariance=SPREAD))
+    drawn = [sampler.draw_shared(rng) for _ in range(500)]
+    lengths = np.array([each.step * each.max_steps for each in drawn])
+    assert lengths.min() == pytest.approx(0.25 * math.pi, abs=0.02)
+    assert lengths.max() == pytest.approx(0.75 * math.pi, abs=0.02)
+    for each in drawn:
+        assert each.step <= step
+        assert each.max_steps == 1 or each.step * each.max_steps / (each.max_steps - 1) > step
+        assert each.draw_shared(rng).step == each.step  # it is drawn once for all chains
+
+
+def test_a_path_takes_the_steps_that_were_cut():
+    """Half of pi in steps of at most 0.9: two of a quarter of pi."""
+    tuning, step = Tuning(step_size=0.9, covariance=np.eye(3)), 0.25 * math.pi
+    sampler = hmc(metric=DenseMetric(), randomize=False).bind(NORMAL, tuning)
+    now = state(sampler)
+    proposal = sampler.propose(now, np.random.default_rng(8))
+    q, p = now.positions.copy(), sampler.metric.draw(np.random.default_rng(8), 5, 3)
+    for _ in range(2):
+        p = p - 0.5 * step * q
+        q = q + step * p
+        p = p - 0.5 * step * q
+    assert_allclose(proposal.positions, q)
 
 
 # --- in a run ---
