@@ -12,9 +12,14 @@ from surrokit.arguments import check_positions
 from surrokit.capabilities import GRADIENT
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.kernel.jumps import StudentT
 from surrokit.limits import one_thread
 from surrokit.potentials import Potential, with_gradient
 from surrokit.types import BoolArray, FloatArray, Pair
+from surrokit.weighted.round import RESAMPLING_SEED
+
+MOST = 20_000
+"""Draws by which the constant is estimated, none of which is an exact call."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -91,23 +96,16 @@ class SurrogateDensity:
 
 
 def density_of(
-    surrogate: Potential | None,
-    transform: CoordinateMap,
-    positions: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    log_evidence: float,
+    surrogate: Potential | None, transform: CoordinateMap, positions: FloatArray
 ) -> SurrogateDensity:
-    """Return the density of a surrogate: log Z_V = log Z_U + log E_U[exp(U - V)].
+    """Return the density of a surrogate, whose constant importance sampling tells.
+
+    Draws are those of a multivariate t that fits the positions.
 
     Parameters
     ----------
     positions : ndarray of shape (n, dim)
-        In the sampling coordinates.
-    values, weights : ndarrays of shape (n,)
-        U there, and importance weights that make the positions draws of U.
-    log_evidence
-        log Z_U.
+        Draws of the posterior in the sampling coordinates.
 
     Raises
     ------
@@ -123,9 +121,10 @@ def density_of(
             "constraints tie numbers together, so that a density of all of them is not defined; "
             "use parameters that are free"
         )
+    law = StudentT.fit(positions[:: max(len(positions) // 4000, 1)])
+    places = law.draw(MOST, np.random.default_rng(RESAMPLING_SEED))
     with one_thread():
-        logs = values - surrogate.value(positions)
+        logs = -surrogate.value(places) - law.log_density(places)
     highest = logs.max()
-    mean = np.average(np.exp(logs - highest), weights=weights)
-    constant = log_evidence + highest + np.log(mean)
+    constant = highest + np.log(np.exp(logs - highest).mean())
     return SurrogateDensity(surrogate=surrogate, transform=transform, log_constant=float(constant))

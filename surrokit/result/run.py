@@ -229,20 +229,14 @@ class Run:
 
         Raises
         ------
-        ConfigurationError, NumericalError
-            If there is no surrogate, or :meth:`log_evidence` has no answer.
+        ConfigurationError
+            If there is no surrogate, or constraints tie numbers together.
         """
         from surrokit.result.density import density_of
 
-        logs = np.zeros(self.draws.shape[:2]) if self.log_weights is None else self.log_weights
-        return density_of(
-            self.surrogate,
-            self.kept.transform,
-            self.kept.positions.reshape(-1, self.kept.positions.shape[2]),
-            self.kept.values.ravel(),
-            np.exp(logs).ravel(),
-            float(self.log_evidence().value),
-        )
+        positions = self.kept.positions
+        flat = positions.reshape(-1, positions.shape[2])
+        return density_of(self.surrogate, self.kept.transform, flat)
 
     @property
     def _weights(self) -> Weights:

@@ -237,8 +237,9 @@ def test_looks_become_rare(monkeypatch):
 
 
 def test_antithetic_draws_do_not_stop_a_run_by_their_means():
-    """At a step of 1, successive draws of a standard normal lie on opposite sides."""
-    run = sk.sample(Gaussian(), sampler="hmc", target_ess=400, seed=1, progress=False)
+    """At three steps of 1, successive draws of a standard normal lie on opposite sides."""
+    opposite = ("hmc", {"n_steps": 3, "step_size": 1.0})
+    run = sk.sample(Gaussian(), sampler=opposite, target_ess=400, seed=1, progress=False)
     squares = sk.effective_sample_size(np.square(run.draws - run.draws.mean((0, 1))), "bulk")
     assert run.stopped == "target_ess"
     assert min(squares.min(), run.ess("tail").min()) >= 400

@@ -124,6 +124,11 @@ def test_a_failure_has_a_kind(failure, kind):
 
 
 def test_broken_gradients_are_kinds_too():
+    target = sk.potential(value, lambda q: np.where(q > 0, np.nan, q), dim=2)
+    recording = recorded(target)
+    recording.value_and_gradient(Q)
+    assert kinds(recording) == {"broken gradient": (2, 0)}
+    assert recording.broken_gradients.count == 2
     target = sk.potential(
         value, lambda q: raising(OSError("no licence"))(q) if q[0] > 0 else q, dim=2
     )
@@ -215,6 +220,23 @@ def test_a_batch_of_wrong_shape_is_evaluated_row_by_row_later():
     recording.value(Q[LEFT])
     values = recording.value(Q)
     assert_array_equal(np.isinf(values), ~LEFT)
+    assert kinds(recording) == {"wrong shape": (1, 0)}
+
+
+@pytest.mark.parametrize(("method", "alone"), [("value", True), ("value_and_gradient", False)])
+def test_a_map_may_not_change_the_number_of_its_outputs(method, alone):
+    def forward(q):
+        return np.append(q, 1.0) if q[0] > 0 else 2 * q
+
+    def jacobian(q):
+        return np.ones((3, 2)) if q[0] > 0 else 2 * np.eye(2)
+
+    target = sk.forward_potential(forward, jacobian, data=[0.0, 0.0], noise_sd=1.0, dim=2)
+    recording = recorded(target)
+    getattr(recording, method)(Q[LEFT])
+    result = getattr(recording, method)(Q[~LEFT] if alone else Q)
+    values = result if method == "value" else result[0]
+    assert_array_equal(np.isinf(values), [True] if alone else ~LEFT)
     assert kinds(recording) == {"wrong shape": (1, 0)}
 
 
@@ -487,15 +509,42 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
         assert "begin it elsewhere with initial=..., or mend the model there" in finding.message
 
 
+def test_starts_avoid_where_the_target_fails():
+    def fragile(q):
+        if q[0] > 0.0:  # of starts in (-2, 2)
+            raise ValueError("no solution")
+        return value(q + 0.5)
+
+    target = sk.potential(fragile, lambda q: q + 0.5, dim=2)
+    run = quietly(target, surrogate="quadratic", sampler=None)
+    assert (run.draws[..., 0] <= 0.0).all()
+    assert not run.verdict.named("failing_chain")
+    assert (run.acceptance > 0.1).all()
+
+
 # --- what is warned of, and when ---
+
+X = 2.0 * np.random.default_rng(0).standard_normal((2000, 3))
+Y = np.random.default_rng(1).random(2000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0, 0.5]))
+
+
+def probability(q):
+    z = X @ q
+    return np.exp(z) / (1.0 + np.exp(z))
+
+
+def naive(q):
+    """A logistic regression as it is often written: NaN where a predictor is beyond 37."""
+    p = probability(q)
+    return -np.sum(Y * np.log(p) + (1 - Y) * np.log(1 - p)) + 0.5 * q @ q
 
 
 def test_a_sound_model_that_overflows_far_out_is_no_alarm():
-    target = sk.potential(lambda q: nan(q) if abs(q[0]) > 20 else value(q), lambda q: q, dim=2)
+    target = sk.potential(naive, lambda q: X.T @ (probability(q) - Y) + q, dim=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "R-hat is|the draws of", SamplingWarning)
-        run = sk.sample(target, sampler="hmc", initial=[19.9, 0.0], **SIZES)
+        run = sk.sample(target, sampler="hmc", **{**SIZES, "seed": 3})
     assert run.failures > 0  # they are counted all the same
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_sharpened_means_are_right_where_the_surrogate_errs_along_a_slow_directi
     )
     found = sk.sharpen(run, seed=1).expectation(lambda q: q[:, 1], batched=True)
     assert abs(found.value - 0.1) < 3.0 * found.error
-    assert found.error < 0.04  # it is no worse than that of draws alone
+    assert found.error < 1.05 * mean_error(run.draws)[1]
 
 
 def test_weighted_answers_warn_of_a_heavy_tail():
@@ -96,7 +97,7 @@ def test_weighted_answers_warn_of_a_heavy_tail():
     run = sk.sample(student, surrogate=as_surrogate(student), seed=2, progress=False, **weighed)
     found = run.verdict.named("heavy_tails")
     assert all(finding.warns for finding in found)
-    assert any("the standard deviation of 'q[0]', 'q[1]'" in each.message for each in found)
+    assert any(re.search(r"standard deviation of .*'q\[1\]'", each.message) for each in found)
 
 
 @pytest.mark.long
