@@ -53,7 +53,7 @@ def commands_parse() -> int:
     count = 0
     for page in sorted(DOCS.rglob("*.md")):
         for line in re.findall(r"^\$ surrokit (.*)$", page.read_text("utf-8"), re.MULTILINE):
-            arguments = shlex.split(line)
+            arguments = shlex.split(line.split(" > ")[0])
             if not {"--help", "--version"} & set(arguments):
                 name, command, rest = cli.resolve_command(
                     cli.make_context("surrokit", arguments), arguments
