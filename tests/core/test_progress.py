@@ -98,7 +98,7 @@ def test_the_bar_of_weighted_answers_shows_errors_and_counts_calls(terminal):
         sampler="hmc",
         surrogate=("additive", {"n_nodes": 20}),
         explorer="rounds",
-        correction=("weights", {"chains": 16, "warmup": 60, "effective": 800}),
+        correction=("weights", {"chains": 16, "warmup": 150, "effective": 800}),
         chains=2,
         seed=1,
         max_calls=150,
