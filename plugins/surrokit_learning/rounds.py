@@ -47,7 +47,7 @@ Steps: TypeAlias = Generator[Explored, None, Queue]
 OUTER = 0.6
 """Part of a batch that lies about the surrogate's mass, once V is good within."""
 
-MOBILE, FREE = 0.1, 0.5
+MOBILE, FREE = 0.02, 0.5
 """Parts of the moves on a surrogate that must be accepted if its draws are to say anything, and to
 judge it. Where most would leave the region of the points seen, the mass is elsewhere."""
 
