@@ -264,7 +264,8 @@ def test_the_evidence_by_rows_takes_the_target():
     design = np.column_stack([np.ones(400), np.sin(np.arange(400.0))])
     response = design @ [0.5, -1.0] + 0.7 * noise
     target = sk.rows_potential("gaussian", design, response, scale=0.7, prior=1.0)
-    run = sk.sample(target, correction="subsampled", **CHAINS)
+    parts = {"sampler": "gaussian", "surrogate": "quadratic", "correction": "subsampled"}
+    run = sk.sample(target, **parts, **CHAINS)
     with pytest.raises(ConfigurationError, match=r"U is not known.*run.log_evidence\(target\)"):
         run.log_evidence()
     covariance = 0.49 * np.eye(400) + design @ design.T
