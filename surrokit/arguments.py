@@ -245,6 +245,27 @@ def _index(values: Any) -> Any:
     return index if known and hasattr(values, "iloc") and hasattr(values, "to_numpy") else None
 
 
+def read_seed(seed: object) -> np.random.Generator:
+    """Return the generator of a run.
+
+    Parameters
+    ----------
+    seed
+        A whole number, a generator, or None for entropy of the operating system.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none of these.
+    """
+    try:
+        return np.random.default_rng(seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"seed must be a whole number of at least 0, a numpy generator or None, got {seed!r}"
+        ) from error
+
+
 def load_library(name: str, extra: str, purpose: str = "for this target") -> Any:
     """Return an optional library, which an extra of surrokit brings.
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import check_flag, is_whole
+from surrokit.arguments import check_flag, is_whole, read_seed
 from surrokit.compute import Compute, check_compute
 from surrokit.cost.budget import Budget, join_limits
 from surrokit.errors import ConfigurationError
@@ -24,18 +24,16 @@ from surrokit.ledger.known import (
     with_memo,
 )
 from surrokit.mode.starts import given_positions, read_evaluations
-from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import (
     Policy,
     Recipe,
     knows_coordinates,
-    read_seed,
     seed_of,
     split_policy,
     split_safety,
 )
 from surrokit.plan.repair import Safety
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, check_target
 from surrokit.registry.catalogue import (
     Composer,
     Spec,

@@ -7,12 +7,11 @@ from typing import Any
 
 import attrs
 
+from surrokit.arguments import read_seed
 from surrokit.cost.measuring import measure_starts
 from surrokit.cost.recording import RecordingPotential
 from surrokit.mode.starts import given_positions
-from surrokit.plan.plan import check_target
-from surrokit.plan.recipe import read_seed
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, check_target
 from surrokit.progress import Estimate, RunInfo
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 

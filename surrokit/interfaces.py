@@ -623,7 +623,7 @@ class Tuning:
     warp : Warp, optional
         Coordinates for a sampler that asks for them; None while nothing is known.
     learns : bool
-        Whether a window of the warm-up still learns the covariance, so that paths should be long.
+        Whether a window of the warm-up is still to learn the covariance.
     """
 
     step_size: float

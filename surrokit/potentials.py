@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit import capabilities as can
+from surrokit.arguments import is_whole
 from surrokit.capabilities import ROWS, ROWS_IN_BALLS, require
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.types import Capabilities, FloatArray, IntArray, Pair
@@ -86,6 +87,33 @@ class FullPotential(GradientPotential, Protocol):
 
     def forward_and_gradient(self, positions: FloatArray) -> Pair:
         """Return the outputs, shape (n, m), and the gradient of U, shape (n, dim)."""
+
+
+OF_A_POTENTIAL = ("dim", "capabilities", "value")
+"""What every potential has."""
+
+
+def check_target(target: Potential) -> Potential:
+    """Return a target, if it is a potential.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not.
+    """
+    missing = [name for name in OF_A_POTENTIAL if not hasattr(target, name)]
+    if missing:
+        raise ConfigurationError(
+            f"a target must be a potential, got {type(target).__name__} without "
+            f"{', '.join(missing)}; make one with surrokit.potential(value, gradient, dim=...)"
+        )
+    if not (is_whole(target.dim, 1) and callable(target.value)) or isinstance(target, type):
+        raise ConfigurationError(
+            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r} "
+            f"and value {target.value!r}; make one with surrokit.potential(value, gradient, "
+            "dim=...)"
+        )
+    return target
 
 
 def observed_data_of(potential: Potential) -> Mapping[str, Any]:

@@ -40,9 +40,8 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import DepartedError, last_event
 from surrokit.limits import metered
-from surrokit.plan.plan import check_target
 from surrokit.plan.recipe import PARTS, Policy, Recipe, Sequel, is_data, make_room, split_policy
-from surrokit.potentials import Potential, predictor_of
+from surrokit.potentials import Potential, check_target, predictor_of
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 from surrokit.registry.discovery import default_plugins
 from surrokit.result.run import Run

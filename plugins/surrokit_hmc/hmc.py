@@ -104,18 +104,18 @@ class HMC(Sampler):
     def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths | WarpedKernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
         if self.warp is False or tuning.warp is None:
-            return self._plain(potential, tuning)
+            return self._plain(potential, tuning, long=tuning.learns)
         warped = Warped(potential, tuning.warp)
-        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance, learns=True)
-        return WarpedKernel(inner=self._plain(warped, straight), warped=warped)
+        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
+        return WarpedKernel(inner=self._plain(warped, straight, long=True), warped=warped)
 
-    def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
+    def _plain(self, potential: Potential, tuning: Tuning, *, long: bool) -> CountedPaths:
         step = tuning.step_size if self.step_size is None else self.step_size
         steps = tuning.n_steps if self.n_steps is None else self.n_steps
         scale, lengths = self._scale(tuning.covariance), None
         if steps is None and scale is not None:
             longest = LONGEST * scale
-            if not tuning.learns:
+            if not long:
                 low, high = PATH_LENGTHS if self.randomize else (0.5 * math.pi, 0.5 * math.pi)
                 lengths, longest = (low * scale, high * scale), high * scale
             steps = min(math.ceil(longest / step), MAX_STEPS)

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.arguments import is_whole
 from surrokit.capabilities import (
     FORWARD,
     GRADIENT,
@@ -42,14 +41,12 @@ from surrokit.plan.recipe import (
     TUNED_AFTER_DROP,
     Recipe,
 )
-from surrokit.potentials import Potential, terms_of, with_forward
+from surrokit.potentials import OF_A_POTENTIAL, Potential, terms_of, with_forward
 from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
 from surrokit.types import Capabilities
-
-_OF_A_POTENTIAL = ("dim", "capabilities", "value")
 
 APPROACHED = 400
 """Iterations at most of a warm-up of open length, where exact chains begin about modes."""
@@ -299,7 +296,7 @@ def estimate_of(plan: Plan, asked: Recipe) -> Estimate:
 
 def is_ready(surrogate: object) -> bool:
     """Return whether a surrogate is a potential, and has nothing to learn."""
-    potential = all(hasattr(surrogate, name) for name in _OF_A_POTENTIAL)
+    potential = all(hasattr(surrogate, name) for name in OF_A_POTENTIAL)
     return potential and not hasattr(surrogate, "learner")
 
 
@@ -412,29 +409,6 @@ def uses_derivatives(learner: Learner) -> bool:
 
 
 # --- checks ---
-
-
-def check_target(target: Potential) -> Potential:
-    """Return a target, if it is a potential.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is not.
-    """
-    missing = [name for name in _OF_A_POTENTIAL if not hasattr(target, name)]
-    if missing:
-        raise ConfigurationError(
-            f"a target must be a potential, got {type(target).__name__} without "
-            f"{', '.join(missing)}; make one with surrokit.potential(value, gradient, dim=...)"
-        )
-    if not (is_whole(target.dim, 1) and callable(target.value)) or isinstance(target, type):
-        raise ConfigurationError(
-            f"a target must be a potential, got a {type(target).__name__} of dim {target.dim!r} "
-            f"and value {target.value!r}; make one with surrokit.potential(value, gradient, "
-            "dim=...)"
-        )
-    return target
 
 
 def _check_needs(

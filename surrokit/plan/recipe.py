@@ -565,27 +565,6 @@ def split_safety(schedule: object) -> dict[str, Any]:
     return {"schedule": schedule}
 
 
-def read_seed(seed: object) -> np.random.Generator:
-    """Return the generator of a run.
-
-    Parameters
-    ----------
-    seed
-        A whole number, a generator, or None for entropy of the operating system.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none of these.
-    """
-    try:
-        return np.random.default_rng(seed)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"seed must be a whole number of at least 0, a numpy generator or None, got {seed!r}"
-        ) from error
-
-
 def seed_of(rng: np.random.Generator) -> Any:
     """Return the number that makes a generator again; an ellipsis if it was used already.
 

@@ -50,7 +50,7 @@ class SurrogateDensity:
 
     def logpdf(self, positions: npt.ArrayLike) -> FloatArray:
         """Return the log density at positions (..., dim), shape (...); -inf outside the support."""
-        places = np.asarray(positions, dtype=np.float64)
+        places = np.atleast_1d(np.asarray(positions, dtype=np.float64))
         flat = check_positions(places.reshape(-1, places.shape[-1]), self.dim)
         found = np.full(len(flat), -np.inf)
         line, inside = self._on_line(flat)

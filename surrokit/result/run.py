@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import is_whole
+from surrokit.arguments import is_whole, read_seed
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.probes import Exchange
@@ -185,7 +185,7 @@ class Run:
             The target of the run: it is evaluated at fresh positions, which makes the estimate
             more precise. Where rows decided, so that U is not known at the draws, it is needed.
         calls
-            Evaluations of the target at most, for each of two sets of positions.
+            Evaluations of the target at most.
 
         Raises
         ------
@@ -195,33 +195,32 @@ class Run:
             If draws alone do not tell it.
         """
         # imported late, so that importing the package stays fast
-        from surrokit.targets.bounds import transform_of
-        from surrokit.weighted.normalizer import bridge, evidence_of_chains
+        from surrokit.result.evidence import evidence_by_calls
+        from surrokit.weighted.normalizer import evidence_of_chains
 
         if self.answer is not None:
             return self._weights.log_evidence
-        positions, values, rng = self.kept.positions, self.kept.values, np.random.default_rng(seed)
+        positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
                 "it more calls"
             )
         if target is not None:
-            if target.dim != positions.shape[2]:
+            if not is_whole(calls, 1):
                 raise ConfigurationError(
-                    f"the target has dim {target.dim}, but the draws have {positions.shape[2]}; "
-                    "pass the target of this run"
+                    f"calls must be a whole number of at least 1, got {calls!r}; give another"
                 )
-            places = transform_of(target).to_unbounded(self.draws)
-            found, spent = bridge(target.value, places, rng, most=calls), 2 * calls
+            found = evidence_by_calls(target, self.kept, rng, calls)
         elif np.isnan(values).any():
             raise ConfigurationError(
                 "U is not known at the draws, since single rows decided; pass the target, which is "
                 "then evaluated: run.log_evidence(target)"
             )
         else:
-            found, spent = evidence_of_chains(positions, values, rng, self.surrogate), 0
-        return attrs.evolve(found, calls=self.total_calls + spent, unnormalized=self.unnormalized)
+            found = evidence_of_chains(positions, values, rng, self.surrogate)
+        calls_made = self.total_calls + found.calls
+        return attrs.evolve(found, calls=calls_made, unnormalized=self.unnormalized)
 
     @cached_property
     def density(self) -> SurrogateDensity:

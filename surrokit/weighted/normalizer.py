@@ -14,18 +14,15 @@ from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import StudentT
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
-from surrokit.weighted.correction import measure_degrees, pareto_k_of, sum_without
+from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
+from surrokit.weighted.rounds import LARGEST_K, pareto_k
 
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
 MOST = 2000
 """Draws on each side of a bridge at most."""
-
-HEAVY = 0.7
-"""Pareto's k of importance weights from which on their mean cannot be relied on (Vehtari, Simpson,
-Gelman, Yao and Gabry 2024, JMLR 25:72)."""
 
 _NARROW, _INNER = 0.8, 0.9
 # part of the draws' variance that a normal distribution in place of V has, and its part that is
@@ -38,6 +35,7 @@ def bridge(
     rng: np.random.Generator,
     *,
     values: FloatArray | None = None,
+    exact: FloatArray | None = None,
     most: int = MOST,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
@@ -58,8 +56,8 @@ def bridge(
         V, from positions (n, dim) to values (n,); infinite outside its support.
     draws : ndarray of shape (chains, n, dim)
         Of chains on V, in the coordinates that V is a density in; or on U.
-    values : ndarray of shape (chains, n), optional
-        U at the draws; None if they are draws of V.
+    values, exact : ndarrays of shape (chains, n), optional
+        V at the draws, where it is known; and U there, if they are draws of U.
     most
         Draws on each side at most.
 
@@ -73,31 +71,35 @@ def bridge(
     ShapeError
         If draws have another shape, or chains are too short.
     ConfigurationError
-        If V is not finite at one of the draws.
+        If V is not finite at one of its own draws.
     NumericalError
-        If importance weights have too heavy a tail.
+        If importance weights have too heavy a tail, or chains stand.
     """
     if draws.ndim != 3 or draws.shape[1] < FEWEST:
         raise ShapeError(
-            f"a bridge needs draws (chains, n, dim) with n at least {FEWEST}, got {draws.shape}"
+            f"the evidence takes draws (chains, n, dim) with n at least {FEWEST}, got "
+            f"{draws.shape}; draw more"
         )
+    if not np.ptp(draws, axis=1).any(axis=0).all():
+        raise NumericalError("the chains never moved, so that they tell no evidence; draw more")
     n, dim = draws.shape[1:]
     law = StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
-    late = _thinned(draws[:, n // 2 :], most)
-    at = late.reshape(-1, dim)
-    other = law.draw(len(at), rng)
-    with np.errstate(over="ignore"):
-        known, theirs = potential(at), -np.asarray(potential(other)) - law.log_density(other)
-    ours = -np.asarray(known) - law.log_density(at)
-    if values is None and not np.isfinite(ours).all():
+    late, *known = (
+        None if each is None else _thinned(each[:, n // 2 :], most)
+        for each in (draws, values, exact)
+    )
+    assert late is not None
+    shape, at = late.shape[:2], late.reshape(-1, dim)
+    ours = potential(at).reshape(shape) if known[0] is None else known[0]
+    if exact is None and not np.isfinite(ours).all():
         raise ConfigurationError(
             "the potential must be finite at its own draws; pass the potential that they are of"
         )
-    shape = late.shape[:2]
-    logs = np.zeros(shape)
-    if values is not None:
-        logs = _thinned(values[:, n // 2 :], most) - np.reshape(known, shape)
-    return _solve(ours.reshape(shape), theirs, logs)
+    logs = np.zeros(shape) if known[1] is None else known[1] - ours
+    other = law.draw(len(at), rng)
+    with np.errstate(over="ignore"):
+        theirs = -np.asarray(potential(other)) - law.log_density(other)
+    return _solve(-ours - law.log_density(at).reshape(shape), theirs, logs)
 
 
 def evidence_of_chains(
@@ -136,7 +138,7 @@ def evidence_of_chains(
     found: list[Estimate] = []
     for potential in (inner,) if surrogate is None else (surrogate.value, inner):
         with contextlib.suppress(NumericalError):
-            found.append(bridge(potential, positions, rng, values=values))
+            found.append(bridge(potential, positions, rng, exact=values))
     if not found:
         raise NumericalError(
             "the evidence cannot be estimated from these draws alone, as no density at hand is "
@@ -147,9 +149,9 @@ def evidence_of_chains(
 
 
 def _thinned(array: FloatArray, most: int) -> FloatArray:
-    """Return every k-th draw of each chain, (chains, m, ...), with chains * m about ``most``."""
+    """Return every k-th draw of each chain, (chains, m, ...), at most ``most`` together."""
     chains, n = array.shape[:2]
-    return array[:, :: max(chains * n // max(most, chains * FEWEST // 2), 1)]
+    return array[:, :: -(-n // max(most // chains, 1))]
 
 
 def evidence_of_rounds(
@@ -216,11 +218,9 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     rises.
     """
     highest = logs.max()
-    if not np.isfinite(highest):
-        raise NumericalError("no draw is where the potential has mass; take a nearer potential")
-    weights = np.exp(logs - highest)
-    if (weights != 1.0).any() and pareto_k_of(weights.reshape(1, -1)) > HEAVY:
+    if pareto_k(logs.ravel()) > LARGEST_K:
         raise NumericalError("importance weights have too heavy a tail; take a nearer potential")
+    weights = np.exp(logs - highest)
     level = highest + np.log(weights.mean())
     weights /= weights.mean()
 
@@ -232,5 +232,7 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     found = float(brentq(gap, seen.min() - 40.0, seen.max() + 40.0, xtol=1e-10))
     at_ours, at_theirs = weights * expit(found - ours), expit(theirs - found)
     first = mean_error(at_ours[..., None])[0] / at_ours.mean()
+    if not np.isfinite(first):
+        raise NumericalError("the chains hardly move, so that they tell no evidence; draw more")
     second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
     return _estimate(found - level, first**2 + second**2, np.inf, 0.0)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 from surrokit.errors import ConfigurationError, MissingDependencyError
 
@@ -44,8 +45,10 @@ def test_a_summary_with_an_interval_has_its_ends(run, weighted):
     for interval in (0.0, 1.0, 90, "0.9", True, np.nan):
         with pytest.raises(ConfigurationError, match="must be a number between zero and one"):
             run.summary(interval=interval)
-    # of weighted answers it holds so much by what they know, and is the shortest that does
     low, high = weighted.highest_density(0.9)[0]
+    assert_allclose([low, high], [-1.645, 1.645], atol=0.2)  # of a normal one, from few calls
+    assert norm.cdf(high) - norm.cdf(low) == pytest.approx(0.9, abs=0.02)
+    # of weighted answers it holds so much by what they know, and is the shortest that does
     known = weighted.answer.distribution
     below = np.interp([low, high], known.points[0], known.below[0])
     assert_allclose(np.diff(below), 0.9, atol=0.005)

@@ -82,7 +82,7 @@ def test_sharpened_means_are_right_where_the_surrogate_errs_along_a_slow_directi
     )
     found = sk.sharpen(run, seed=1).expectation(lambda q: q[:, 1], batched=True)
     assert abs(found.value - 0.1) < 3.0 * found.error
-    assert found.error < 1.05 * mean_error(run.draws)[1]
+    assert found.error <= mean_error(run.draws)[1]  # no worse than draws alone
 
 
 def test_weighted_answers_warn_of_a_heavy_tail():

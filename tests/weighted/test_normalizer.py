@@ -143,10 +143,10 @@ def test_a_surrogate_narrower_or_wider_than_the_target_is_not_relied_on(rng):
     law = Normal(np.eye(3))
     draws = law.draws(rng, 1000)
     values = law.potential(draws.reshape(-1, 3)).reshape(draws.shape[:2])
-    narrow = bridge(lambda z: 2.0 * law.potential(z), draws, rng, values=values)
+    narrow = bridge(lambda z: 2.0 * law.potential(z), draws, rng, exact=values)
     assert abs(narrow.value - law.log_constant) < 5.0 * narrow.error < 0.5
     with pytest.raises(NumericalError, match="too heavy a tail"):
-        bridge(lambda z: 0.1 * law.potential(z), draws, rng, values=values)
+        bridge(lambda z: 0.1 * law.potential(z), draws, rng, exact=values)
 
 
 def test_draws_that_no_density_at_hand_is_near_to_are_refused(rng):
