@@ -55,9 +55,7 @@ class HMC(Sampler):
         of the paper does, or the length of a tuned path; all chains share it, so that they stay
         one batch.
     target_acceptance
-        Mean acceptance on its own potential that tuning of the step size aims at. By 0.8 the few
-        steps of a path are so long that some diverge on exponential walls, for a tenth fewer
-        gradients.
+        Mean acceptance on its own potential that tuning of the step size aims at.
     warp
         Follow paths in coordinates in which each parameter by itself is about normal, learnt in
         warm-up. The metric is in these coordinates then. It takes an integrator that keeps value
@@ -76,7 +74,7 @@ class HMC(Sampler):
     step_size: float | None = attrs.field(default=None, validator=optional_positive)
     n_steps: int | None = attrs.field(default=None, validator=optional_positive_integer)
     randomize: bool = True
-    target_acceptance: float = attrs.field(default=0.9, validator=fraction)
+    target_acceptance: float = attrs.field(default=0.8, validator=fraction)
     warp: bool | None = None
 
     def __attrs_post_init__(self) -> None:

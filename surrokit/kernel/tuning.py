@@ -454,9 +454,9 @@ class Tuner:
         return free and self.covariance is not None and not self._searches_step
 
     def _step(self, acceptance: float) -> Self:
-        # twice the scale of a metric that fits is where leapfrog steps blow up
+        # twice the scale of a metric that fits is where leapfrog steps blow up, on walls before
         fits = self.covariance is not None and "metric" in self.sampler.tunes
-        bound = math.log(2.0) if fits and moves_by_gradients(self.sampler) else _FARTHEST
+        bound = math.log(1.25) if fits and moves_by_gradients(self.sampler) else _FARTHEST
         most = min(bound, math.log(self.sampler.largest_step))
         if self.searching >= 0:
             return self._search(acceptance, most)

@@ -264,11 +264,11 @@ def test_where_every_draw_takes_as_many_calls_their_number_is_no_matter_of_chanc
     assert [advice(run) for run in runs] == [[]] * 5
 
 
-@pytest.mark.parametrize("max_calls", [550, 600, 650])
+@pytest.mark.parametrize("max_calls", [600, 650, 700])
 def test_draws_that_take_more_calls_in_places_are_settled_too(max_calls):
     """Trajectories of NUTS are as long as their place asks for."""
     options = {
-        "sampler": ("nuts", {"slowed": 0.0}),
+        "sampler": ("nuts", {"slowed": 0.0, "target_acceptance": 0.95}),
         "warmup": 60,
         "chains": 2,
         "seed": 6,
