@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surrokit.interfaces import Hamiltonian, Phase, Status
+from surrokit.compose import make
+from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
 from surrokit.testing.targets import Banana
 from surrokit_hmc.adaptive import AdaptiveLeapfrog
 from surrokit_hmc.leapfrog import Leapfrog
@@ -66,3 +67,16 @@ def test_a_step_that_takes_too_many_parts_fails(start):
     _, status = step(start, 3.0, max_error=1e-3, max_halvings=1)
 
     assert (status == Status.NOT_FINITE).mean() > 0.5
+
+
+def test_walnuts_ends_paths_without_divergences_and_is_tuned_by_whole_steps(start):
+    integrator = ("adaptive-leapfrog", {"max_error": ERROR})
+    settings = {"step_size": STEP, "max_depth": 1, "metric": "identity", "integrator": integrator}
+    kernel = make("sampler", "walnuts", **settings).bind(HAMILTONIAN.potential, Tuning(step_size=1))
+    q, cache = start.positions, kernel.cache(start.positions)
+    state = ChainState(positions=q, values=cache["value"], cache=cache)
+    proposal = kernel.propose(state, np.random.default_rng(3))
+
+    assert not proposal.divergent.any()
+    shares = np.exp(proposal.log_path_ratio).round(12)
+    assert set(shares) == {0.0, 1.0}
