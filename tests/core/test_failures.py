@@ -349,7 +349,7 @@ def by_chance(
 
 def lost(finding):
     """Return the part of the density that a finding says is lost."""
-    (share,) = re.findall(r"about ([\d.e-]+)(%?) of the density is lost", finding.message)
+    (share,) = re.findall(r"about ([\d.e-]+)(%?) of (?:the|its) density is lost", finding.message)
     return float(share[0]) * (0.01 if share[1] else 1.0)
 
 
@@ -504,9 +504,9 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
     assert bool(told) == bool(run.failures)
     for finding in told:
         assert finding.warns
-        start = "chain 1 never moved in 100 iterations, in 100% of which the"
+        start = "chain 1 never moved in 100 iterations, and the"
         assert finding.message.startswith(start)
-        assert "begin it elsewhere with initial=..., or mend the model there" in finding.message
+        assert "Begin elsewhere with initial=..., or correct the model there" in finding.message
 
 
 def test_starts_avoid_where_the_target_fails():
@@ -575,7 +575,7 @@ def test_a_failure_that_only_the_warm_up_met_is_reported():
     assert run.failures == run.recheck.near == 1
     (message,) = said
     assert f"first at a = {calls[49][0]:.6g}, b = {calls[49][1]:.6g}: returned NaN" in message
-    assert "Draws lack the probability there" in message
+    assert "draws lack the probability there" in message
 
 
 def test_without_draws_failures_are_reported_all_the_same():
@@ -601,7 +601,7 @@ def test_a_run_that_is_ended_among_its_draws_and_its_file_tell_of_the_same_failu
     run, (message,) = warned(target, sampler="random-walk", observers=[Interrupting()], path=path)
     assert (run.stopped, run.recheck.tried) == ("interrupted", 0)
     assert run.recheck.near > 0
-    assert "Draws lack the probability there" in message
+    assert "draws lack the probability there" in message
     assert sk.open_run(path).verdict.named("failures") == run.verdict.named("failures")
 
 
