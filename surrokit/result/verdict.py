@@ -179,9 +179,9 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     if (apart := run.recheck.apart) is not None:
         yield warning(
             "noisy",
-            "the target is not a function, and acceptance by its values is not exact: at one "
-            f"position its potential was {apart[0]:.10g} and then {apart[1]:.10g}. Fix the seed of "
-            "a random model, or lower the tolerance of its solver",
+            f"the target is not a function: at one position its potential was {apart[0]:.10g} and "
+            f"then {apart[1]:.10g}, so that draws are those of the mean of exp(-U). Unless this is "
+            "the density, fix the seed of a random model, or lower the tolerance of its solver",
         )
     if not run.failures:
         return

@@ -485,6 +485,19 @@ def test_a_noisy_model_is_told(fails):
     assert finding.warns
 
 
+def test_estimates_of_a_density_are_drawn_from_without_differences():
+    """Chains keep the estimate at their position (Andrieu and Roberts 2009)."""
+    rng = np.random.default_rng(2)
+    target = sk.potential(lambda q: value(q) + 0.5 * rng.standard_normal(), dim=2)
+    run = quietly(target, sampler=None, warmup=None, draws=1500)
+    assert run.total_calls < 10_000  # by differences it stopped at the limit of 600,000
+    flat = run.draws.reshape(-1, 2)
+    error = 5.0 / np.sqrt(run.ess().min())
+    assert np.abs(flat.mean(axis=0)).max() < error
+    assert np.abs(flat.std(axis=0) - 1.0).max() < error
+    assert "the mean of exp(-U)" in run.verdict.named("noisy")[0].message
+
+
 # --- chains and starts ---
 
 

@@ -13,7 +13,7 @@ from surrokit.cli.show import print_run
 from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
 from surrokit.result.advice import advice
-from surrokit.result.records import Rescue
+from surrokit.result.records import Rescue, Verdict, note, warning
 from surrokit.result.verdict import judge
 from surrokit.testing.targets import Gaussian
 
@@ -250,3 +250,12 @@ def test_where_all_chains_stand_together_that_is_said(stuck):
     )
     (alone,) = advice(attrs.evolve(run, surrogate=None))
     assert alone.endswith("or use another sampler")
+
+
+@pytest.mark.parametrize(("n", "last"), [(5, "Note: 4."), (7, "Note: 3 more findings, 0 of them")])
+def test_a_verdict_has_at_most_five_lines_with_warnings_first(n, last):
+    found = [warning("a", "0"), *(note("b", str(i)) for i in range(1, n))]
+    lines = str(Verdict(tuple(found))).splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "Warning: 0."
+    assert lines[-1].startswith(last)
