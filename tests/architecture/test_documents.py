@@ -15,6 +15,13 @@ PICTURE = re.compile(r"(?:\]\(|\{image\} )(?:\.\./)?pictures/([\w-]+\.\w+)")
 SAVED = re.compile(r'save\(.*"([\w-]+)"\)')
 
 
+def test_pages_are_few_and_short(root):
+    pages = [path.read_text("utf-8") for path in (root / "docs").rglob("*.md")]
+    assert len(pages) <= 45
+    assert sum(len(text.split()) for text in pages) <= 45_000
+    assert len((root / "README.md").read_text("utf-8").splitlines()) <= 120
+
+
 @pytest.fixture(scope="module")
 def made(root):
     """Pictures of the documentation, without the programs beside them."""
