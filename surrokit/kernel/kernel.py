@@ -239,11 +239,11 @@ def follow(
 def jump(
     kernel: Kernel, decider: Decider, state: ChainState, rng: np.random.Generator
 ) -> ChainState:
-    """Let chains jump between the modes of the surrogate that they move on, where it has several."""
+    """Let chains jump between the modes of the surrogate they move on; any other has no jumps."""
     jumps = jumps_of(kernel.potential)
-    return (
-        state if jumps is None else decider.decide(state, jumps.propose(kernel, state, rng), rng)[0]
-    )
+    if jumps is not None:
+        state, _ = decider.decide(state, jumps.propose(kernel, state, rng), rng)
+    return state
 
 
 AHEAD = 50
