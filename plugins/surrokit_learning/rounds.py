@@ -268,7 +268,7 @@ class Rounds:
         rows = known.add(start.evaluated())
         if not (known.over or known.ready):
             return queue, rows
-        return self._look(start.fit(rows), known, queue, rng), None
+        return self._look(start.fit(rows, known.several), known, queue, rng), None
 
     # --- draws on a surrogate ---
 
