@@ -57,8 +57,9 @@ LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round pays for at most; else they would not be about
 independent."""
 
-TOO_FEW_CALLS = "too few calls were left to pay for any"
-"""Why there are no answers where an exploration has used up the calls."""
+TOO_FEW_CALLS, MOST_TRIED = "too few calls were left to pay for any", 1000
+"""Why there are no answers where an exploration has used up the calls; and sizes of rounds among
+which the least is looked for."""
 
 _MORE = "weighed with more evaluations"
 
@@ -143,10 +144,14 @@ class Weighing:
         """Return how many draws the next round pays for, the same of each chain; 0 for none."""
         chains, left = self._recipe.chains, min(self._calls_left - EDGES, self._draws_left)
         whole = left - left % chains if left < math.inf else left
-        n = self._weigher.next_size(self._learning.n_observed, before, max(whole, 0))
+        learnt = self._learning.n_observed
+        n = self._weigher.next_size(learnt, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
             if not (self._rejected or self._believed):
-                self._refused = TOO_FEW_CALLS
+                sizes = range(chains, MOST_TRIED, chains)
+                least = next((k for k in sizes if self._weigher.next_size(learnt, 0, k)), math.inf)
+                more = least + EDGES - self._calls_left
+                self._refused = f"{TOO_FEW_CALLS}; at least {more:.0f} more are needed"
                 self._note()
             timed = self._book.stopping.budget.calls is None
             self._book.stopping.cut("max_seconds" if timed else "max_calls")
