@@ -157,9 +157,9 @@ def _student(dim: int, rng: np.random.Generator) -> Case:
         [rng.choice(x, DRAWS, p=np.exp(logs[:, i]) / sums[i]) for i in range(dim)], axis=1
     )
     return Case(
-        log_density=lambda x: (
-            stats.t.logpdf(x, degrees) + stats.norm.logpdf(x, scale=widths)
-        ).sum(axis=1),
+        log_density=lambda x: (stats.t.logpdf(x, degrees) + stats.norm.logpdf(x, scale=widths)).sum(
+            axis=1
+        ),
         draws=draws,
         box=_box(draws),
         log_z=float(np.log(sums * (x[1] - x[0])).sum()),
@@ -237,7 +237,9 @@ def main(seeds: int, output: Path, only: tuple[str, ...]) -> None:
             rows.append(row)
             with output.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-    click.echo("target          runs  log Z          gsKL            MMTV         usable    silent  s")
+    click.echo(
+        "target          runs  log Z          gsKL            MMTV         usable    silent  s"
+    )
     for name in only:
         mine = [row for row in rows if row["target"] == name]
         log_z, gskl, mmtv = (np.median([r[k] for r in mine]) for k in ("log_z", "gskl", "mmtv"))

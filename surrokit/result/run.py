@@ -182,8 +182,8 @@ class Run:
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
         :mod:`surrokit.weighted.normalizer`. Of a run that is not ``accepted`` it is that of the
-        surrogate alone, with an infinite error. The difference between two runs on the same data is the
-        logarithm of a Bayes factor.
+        surrogate alone, with an infinite error. The difference between two runs on the same data is
+        the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
