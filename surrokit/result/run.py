@@ -148,6 +148,14 @@ class Run:
         return self.answer is None and self.unchecked is None
 
     @property
+    def accepted(self) -> bool:
+        """Whether the target has checked the draws or the weighted answers: else nothing is known.
+
+        Where it has not, ``density``, ``log_evidence`` and the draws are the surrogate's own.
+        """
+        return self.unchecked is None
+
+    @property
     def answer(self) -> Answer | None:
         """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
@@ -173,8 +181,9 @@ class Run:
 
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
-        :mod:`surrokit.weighted.normalizer`. The difference between two runs on the same data is the
-        logarithm of a Bayes factor.
+        :mod:`surrokit.weighted.normalizer`. Of a run that is not ``accepted`` it is that of the
+        surrogate alone, with an infinite error. The difference between two runs on the same data is
+        the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
@@ -196,11 +205,16 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import evidence_of_chains
+        from surrokit.weighted.normalizer import bridge, evidence_of_chains
 
         if self.answer is not None:
             return self._weights.log_evidence
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
+        if not self.accepted and self.surrogate is not None:
+            found = bridge(self.surrogate.value, positions, rng)
+            worthless = {"error": np.array(np.inf), "effective": np.array(0.0)}
+            kept = {"calls": self.total_calls, "unnormalized": self.unnormalized}
+            return attrs.evolve(found, **worthless, **kept)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
