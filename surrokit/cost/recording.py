@@ -632,6 +632,8 @@ class RecordingPotential:
 
     def _store(self, **found: Any) -> None:
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
+        if self.calls_made.beside:
+            self.calls_made.keep_quantities(found["positions"])
         if self._keeps:
             self._blocks.append(Evaluations(**found))
 

@@ -112,7 +112,7 @@ def _groups_of(run: Any) -> dict[str, Group]:
     numbers.
     """
     groups: dict[str, Group] = {
-        "posterior": {name: run[name] for name in run.parameters.specs},
+        "posterior": {n: run[n] for n in (*run.parameters.specs, *run.kept.quantities)},
         "sample_stats": run.kept.statistics(),
         "warmup_sample_stats": run.warmup.statistics(),
     }

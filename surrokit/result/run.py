@@ -28,7 +28,7 @@ from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.modes import Modes, describe_searches
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
-from surrokit.result.summary import Summary, expectation
+from surrokit.result.summary import Summary, expectation, expectation_of_draws, reshaped
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
@@ -261,9 +261,13 @@ class Run:
         return np.asarray(flat[rows])
 
     def expectation(
-        self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
+        self, function: Callable[[FloatArray], npt.ArrayLike] | str, *, batched: bool = False
     ) -> Estimate:
         """Return the mean of a function under the target, with its Monte Carlo error.
+
+        Of a parameter or a quantity, given by its name, each array of the estimate has its shape.
+        The mean of a quantity under weighted answers is that of the draws that were evaluated,
+        whose error is larger than that of a function.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
         saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
@@ -272,7 +276,8 @@ class Run:
         Parameters
         ----------
         function
-            Of a position in the user's coordinates, shape (dim,), to a number or a vector.
+            Of a position in the user's coordinates, shape (dim,), to a number or a vector; or the
+            name of a parameter, or of a quantity that the target returned besides.
         batched
             Whether it takes many positions (n, dim) at once, and returns values (n,) or (n, k).
 
@@ -281,12 +286,21 @@ class Run:
         ShapeError
             If the function returns something else, or NaN.
         ConfigurationError
-            If there are no draws.
+            If there are no draws, or a quantity is not known at some.
+        KeyError
+            If there is nothing of that name.
         """
         ess = self.ess()
         least = float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
-        better = self.answer or self.sharpened
-        parts = self.draws, better, self.total_calls
+        better, calls = self.answer or self.sharpened, self.total_calls
+        if isinstance(function, str):
+            draws = self[function]
+            if function not in self.parameters.specs or better is None:
+                return expectation_of_draws(draws, self.log_weights, calls, least)
+            where, shape = self.parameters.slices()[function], draws.shape[2:]
+            found = self.expectation(lambda q: q[:, where], batched=True)
+            return reshaped(found, shape)
+        parts = self.draws, better, calls
         return expectation(*parts, function, batched=batched, independent=least)
 
     @property
@@ -326,16 +340,18 @@ class Run:
         return self.kept.path_failures()
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Return the draws of one parameter, shape (chains, draws, *shape).
+        """Return the draws of one parameter or quantity, shape (chains, draws, *shape).
 
         Raises
         ------
         KeyError
             If there is none of that name.
         """
+        if name in self.kept.quantities:
+            return self.kept.quantities[name]
         if name not in self.parameters.specs:
-            known = ", ".join(self.parameters.specs)
-            raise KeyError(f"no parameter is named {name!r}; there are {known}")
+            known = ", ".join([*self.parameters.specs, *self.kept.quantities])
+            raise KeyError(f"no parameter or quantity is named {name!r}; there are {known}")
         columns = self.draws[:, :, self.parameters.slices()[name]]
         return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
 
@@ -564,7 +580,7 @@ class Run:
         ``weights_worth`` is the number of draws of equal weight that they are worth.
         :meth:`summary` is far more precise, and :meth:`to_pandas` has the draws with their weights.
 
-        Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
+        Groups are ``posterior`` with quantities, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
         ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
         the responses of a regression. Attributes have versions, calls, parts and the verdict.

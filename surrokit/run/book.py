@@ -338,6 +338,7 @@ class Book:
         """Record one iteration, tell observers, and return the moment after it."""
         self.iteration += 1
         seconds, calls = self.clock.elapsed(), self.target.calls
+        found = self.target.calls_made.recent.at(state.positions)  # also asked to be of use yet
         if step is not None:
             (self.kept if stage == "sampling" else self.warmup).add(
                 state,
@@ -347,6 +348,7 @@ class Book:
                 failures=self.target.failures,
                 calls=calls,
                 outputs=self._outputs,
+                quantities=found if stage == "sampling" else None,
             )
         info = IterationInfo(
             stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
