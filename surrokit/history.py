@@ -205,14 +205,12 @@ class History:
         seconds: float,
         failures: int,
         calls: Mapping[str, int],
-        outputs: FloatArray | None,
-        quantities: Mapping[str, FloatArray] | None = None,
+        beside: Mapping[str, FloatArray],
     ) -> None:
-        """Take in one iteration."""
+        """Take in one iteration, with what was evaluated beside U: outputs and quantities."""
         counts = (calls[kind] for kind in CALL_KINDS)
-        named = {NAMED + name: array for name, array in (quantities or {}).items()}
-        beside = {"outputs": outputs, "ends": info.ends, **named}
-        self._rows.append((state, info, (step_size, seconds, failures, *counts), beside))
+        all_beside = {**beside, "ends": info.ends}
+        self._rows.append((state, info, (step_size, seconds, failures, *counts), all_beside))
         if len(self._rows) == BLOCK:
             self._settle()
 

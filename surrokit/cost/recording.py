@@ -632,8 +632,7 @@ class RecordingPotential:
 
     def _store(self, **found: Any) -> None:
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
-        if self.calls_made.beside:
-            self.calls_made.keep_quantities(found["positions"])
+        self.calls_made.keep(found["positions"], found.get("outputs"))
         if self._keeps:
             self._blocks.append(Evaluations(**found))
 

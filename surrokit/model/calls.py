@@ -26,7 +26,7 @@ from surrokit.model.outcome import (
     report_of,
     stack,
 )
-from surrokit.model.quantities import Layout, Recent
+from surrokit.model.quantities import NAMED, Layout, Recent
 from surrokit.model.source import as_failure
 from surrokit.types import FloatArray
 
@@ -260,8 +260,8 @@ class Calls:
         Of calls since :meth:`begin`: row number to why it failed, and failures that a retry cured.
         Of all: why the first batch raised whose rows could be evaluated one by one; None without.
     beside, recent
-        Quantities beside the results of the first batch since :meth:`begin`; and those at the
-        latest positions.
+        Quantities beside the results of the first batch since :meth:`begin`; and outputs and
+        quantities at the latest positions.
     """
 
     def __init__(self, on_error: OnError, retries: int) -> None:
@@ -285,15 +285,18 @@ class Calls:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
         self.causes, self.cures, self.beside, self._n = {}, [], {}, n
 
-    def keep_quantities(self, positions: FloatArray) -> None:
-        """Keep the quantities of the block by its positions (n, dim), as far as these have any.
+    def keep(self, positions: FloatArray, outputs: FloatArray | None) -> None:
+        """Keep outputs and quantities of the block by its positions (n, dim), if there are any.
 
-        Of a position with neighbours, which follow it in the batch, they are its own.
+        Of a position with neighbours, which follow it in the batch, quantities are its own.
         """
+        found = {} if outputs is None else {"outputs": outputs}
         rows = len(next(iter(self.beside.values()), ()))
         if rows and not rows % len(positions):
             each = rows // len(positions)
-            self.recent.add(positions, {n: array[::each] for n, array in self.beside.items()})
+            found |= {NAMED + name: array[::each] for name, array in self.beside.items()}
+        if found:
+            self.recent.add(positions, found)
 
     def evaluate(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit.arguments import numbers
 from surrokit.capabilities import ALL_BY_NAME
 from surrokit.errors import ResultTypeError, ShapeError
-from surrokit.model.outcome import Outcome, Quantities, Results
+from surrokit.model.outcome import Outcome, Quantities, Results, say_place
 from surrokit.types import FloatArray
 
 MOST_NAMES, MOST_NUMBERS = 64, 4096
@@ -32,7 +32,7 @@ def read_quantities(given: Mapping[Any, Any] | None, lead: tuple[int, ...]) -> t
     """Return the dictionary of a function as copies of arrays, to be put after its results.
 
     Nothing is to be put there without one. Shapes begin with ``lead``: () for one position.
-    ResultTypeError is raised for what is none.
+    ShapeError or ResultTypeError is raised for what is none.
     """
     if given is None:
         return ()
@@ -41,12 +41,7 @@ def read_quantities(given: Mapping[Any, Any] | None, lead: tuple[int, ...]) -> t
             f"a quantity has the name {strange[0]!r}, which is no identifier; call it by letters, "
             "digits and underscores"
         )
-    try:
-        found = {
-            name: np.array(numbers(f"the quantity {name!r}", of)) for name, of in given.items()
-        }
-    except ShapeError as error:
-        raise ResultTypeError(str(error)) from error
+    found = {name: np.array(numbers(f"the quantity {name!r}", of)) for name, of in given.items()}
     for name, array in found.items():
         if array.shape[: len(lead)] != lead:
             raise ShapeError(
@@ -108,12 +103,13 @@ class Layout:
             try:
                 self._check(outcome.beside.get(i, {}))
             except (ShapeError, ResultTypeError) as error:
+                say_place(error, None)  # it would be a line of ours
                 wrong[i] = error
         causes = {**outcome.causes, **wrong}
         if len(wrong) == n:
             return Outcome(n=n, results=None, causes=causes)
-        shapes = self.shapes or {}
-        arrays = {name: np.full((n, *shape), np.inf) for name, shape in shapes.items()}
+        shapes = (self.shapes or {}).items()
+        arrays = {name: np.full((n, *shape), np.inf) for name, shape in shapes}
         for i in set(usable) - wrong.keys():
             for name, array in arrays.items():
                 array[i] = outcome.beside[i][name]
@@ -138,36 +134,35 @@ def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 class Recent:
-    """Quantities at the positions that were evaluated last, by position."""
+    """What was evaluated beside U at the latest positions, by position."""
 
-    MOST = 2**23  #: Numbers that are kept, and a good guess of what a position takes besides.
+    MOST = 2**23  #: Numbers that are kept, with a guess of what a position takes besides.
 
     def __init__(self) -> None:
         self._rows: dict[bytes, Quantities] = {}
 
     def add(self, positions: FloatArray, found: Quantities) -> None:
-        """Keep quantities (n, ...) at positions (n, dim)."""
+        """Keep arrays (n, ...) at positions (n, dim); of those before as many as there is room."""
+        for i, key in enumerate(map(_key, positions)):
+            self._rows.pop(key, None)  # the latest are last
+            self._rows[key] = {name: array[i] for name, array in found.items()}
         size = 64 + sum(array[0].size for array in found.values())
-        for i, position in enumerate(positions):
-            self._rows[_key(position)] = {name: array[i] for name, array in found.items()}
-        while len(self._rows) * size > self.MOST:
+        while len(self._rows) > max(self.MOST // size, 2 * len(positions)):
             del self._rows[next(iter(self._rows))]
 
     def at(self, positions: FloatArray) -> Quantities:
-        """Return them at positions (n, dim) that are of use yet; NaN where they are not known."""
+        """Return them at positions (n, dim), and keep these; NaN where they are not known."""
         keys = [_key(position) for position in positions] if self._rows else []
-        rows = {i: self._rows.pop(key) for i, key in enumerate(keys) if key in self._rows}
-        self._rows |= {keys[i]: row for i, row in rows.items()}
-        if not rows:
-            return {}
-        found = {
-            name: np.full((len(positions), *like.shape), np.nan)
-            for name, like in next(iter(rows.values())).items()
+        rows = [self._rows.get(key, {}) for key in keys]
+        for key, row in zip(keys, rows, strict=True):
+            if row:
+                self._rows.pop(key, None)
+                self._rows[key] = row
+        likes = {name: of for row in rows for name, of in row.items()}
+        return {
+            name: np.stack([row.get(name, np.full(like.shape, np.nan)) for row in rows])
+            for name, like in likes.items()
         }
-        for i, row in rows.items():
-            for name, value in row.items():
-                found[name][i] = value
-        return found
 
 
 def _key(position: FloatArray) -> bytes:

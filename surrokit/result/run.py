@@ -88,9 +88,10 @@ class Run:
         the draws' quality, or ``cut`` by a limit or an interrupt.
     more, sharpened
         Goes on with a run that has a file; and answers by :func:`surrokit.sharpen`.
-    observed_data, predictor, unnormalized
-        What was observed, by name; what makes predictions of draws; and what of the density may
-        lack its normalising constant. As far as the target knows.
+    observed_data, predictor, pointwise, unnormalized
+        What was observed, by name; what makes predictions of draws; what makes log likelihoods and
+        priors of outputs and draws; and what of the density may lack its normalising constant. As
+        far as the target knows.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object; with a seed
         that makes the same draws.
@@ -125,6 +126,7 @@ class Run:
     sharpened: Sharpened | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     predictor: Any = None
+    pointwise: Any = None
     unnormalized: tuple[str, ...] = ("the density",)
     asked: Mapping[str, Any] | None = None
 
@@ -570,7 +572,7 @@ class Run:
     def to_arviz(
         self,
         *,
-        log_likelihood: Potential | None = None,
+        log_likelihood: bool = False,
         seed: int | np.random.Generator = RESAMPLING_SEED,
     ) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -583,21 +585,24 @@ class Run:
         Groups are ``posterior`` with quantities, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
         ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
-        the responses of a regression. Attributes have versions, calls, parts and the verdict.
+        the responses of a regression. ``log_likelihood``, by observation under the same names, and
+        ``log_prior`` are what ArviZ compares models by, and looks for sensitivity.
+        Attributes have versions, calls, parts and the verdict.
 
         Parameters
         ----------
         log_likelihood
-            The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
-            number for each ``row`` at each draw, less constants that the target leaves out. All
-            rows are evaluated at all draws, in no count of the run.
+            Whether a regression, a sum over rows or a model of PyMC or NumPyro evaluates the groups
+            ``log_likelihood`` and ``log_prior`` at all draws, once and in no count of the run. A
+            forward model has them for nothing, from outputs that are known.
 
         Raises
         ------
         MissingDependencyError
             If ArviZ is not installed.
-        CapabilityError, ConfigurationError
-            If the target is no sum over rows, or another run's, or rows times draws are too many.
+        ConfigurationError
+            If ``log_likelihood`` is wanted where the parts of the density are not known, or
+            observations times draws are too many.
         """
         from surrokit.output.arviz import to_arviz
 

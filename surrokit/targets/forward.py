@@ -27,6 +27,7 @@ from surrokit.potentials import (
     CONSTANT_CURVATURES,
     CURVATURES,
     Energy,
+    Pointwise,
     Potential,
     energy_capabilities,
 )
@@ -311,7 +312,8 @@ class ModelledPotential(PassingWrapper):
     It does all that the inner potential does, by the same methods, with U on the line, Jacobian
     included. ``starts`` says where chains start; None for anywhere near zero. ``missing`` says why
     it lacks capabilities, by their names, and ``unnormalized`` what may lack its normalising
-    constant: models have terms of their own, and flat priors.
+    constant: models have terms of their own, and flat priors. ``terms`` gives the log likelihoods
+    and priors of the model's variables at positions on the line (n, dim); None for nothing.
     """
 
     inner: Potential
@@ -320,6 +322,7 @@ class ModelledPotential(PassingWrapper):
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     unnormalized: tuple[str, ...] = ("the model",)
+    terms: Callable[[FloatArray], Pointwise] | None = attrs.field(default=None, repr=False)
 
     predictor: ClassVar[None] = None
     """Nothing is predicted: rows inside go by the line's numbers, and draws by the model's."""
@@ -335,6 +338,15 @@ class ModelledPotential(PassingWrapper):
     def parameters(self) -> Parameters:
         """All that the model reports."""
         return self.transform.reported
+
+    @property
+    def pointwise(self) -> Callable[[Any, FloatArray], Pointwise] | None:
+        """Of nothing and draws: log likelihoods and priors, evaluated by the library."""
+        return None if self.terms is None else self._pointwise
+
+    def _pointwise(self, _: Any, draws: FloatArray) -> Pointwise:
+        assert self.terms is not None
+        return self.terms(self.transform.to_unbounded(draws))
 
     @property
     def capabilities(self) -> Capabilities:

@@ -19,7 +19,7 @@ from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Given, Results
 from surrokit.model.quantities import Layout, part, read_quantities
 from surrokit.model.source import in_a_batch_of_one, one_after_another
-from surrokit.potentials import Energy, Potential
+from surrokit.potentials import Energy, Pointwise, Potential
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
 from surrokit.targets.gaussian import Priors
@@ -61,6 +61,11 @@ class PotentialOfOutputs(ModelPotential, ABC):
     def predictor(self) -> Energy | None:
         """The energy, if it can draw data: it then has ``draw_data``."""
         return self.energy if hasattr(self.energy, "draw_data") else None
+
+    @property
+    def pointwise(self) -> Callable[[FloatArray, FloatArray], Pointwise] | None:
+        """Of outputs and positions: log likelihoods and priors, where the energy has its parts."""
+        return getattr(self.energy, "pointwise", None)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
