@@ -46,7 +46,10 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
         old = load_library("arviz", "arviz", "for this")
 
         def from_dict(groups: Mapping[str, Group], **options: Any) -> Any:
-            return old.from_dict(**groups, **options)
+            made = old.from_dict(**groups, **options)
+            if "log_prior" in groups:  # which it does not take
+                made.add_groups({"log_prior": groups["log_prior"]})
+            return made
 
     dims, coords = _axes_of(run.parameters.specs)
     unnamed = {
@@ -58,7 +61,8 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
     axes = {axis for each in dims.values() for axis in each} | unnamed | coords.keys()
     names = _free_names(groups["posterior"], taken | axes)
     data = _free_names(groups.get("observed_data", {}), taken)
-    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
+    new = {"posterior": names, "warmup_posterior": names}
+    new |= {"observed_data": data, "log_likelihood": data}
     renamed = {
         group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
         for group, arrays in groups.items()
