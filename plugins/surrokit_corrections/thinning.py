@@ -215,7 +215,7 @@ def _check_bounds(changes: FloatArray, limits: FloatArray, rows: IntArray) -> No
     if beyond.any():
         first = int(np.flatnonzero(beyond)[0])
         raise TargetError(
-            f"row {rows[first]} must not change by more than {limits[first]:.6g} nats beyond its "
-            f"expansion, but does by {changes[first]:.6g}: the bound of the next derivative that "
-            "row_bounds uses is too small, and draws would be biased"
+            f"row {rows[first]} changes by {changes[first]:.6g} nats beyond its expansion, more "
+            f"than its bound of {limits[first]:.6g}, so that draws would be biased. Give "
+            "row_bounds a larger bound of the next derivative"
         )

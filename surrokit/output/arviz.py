@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.arguments import load_library
+from surrokit.arguments import load_library, read_seed
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import ConfigurationError
@@ -34,7 +34,7 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
     """
     even = run
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
-        places = resampled_rows(run.log_weights, np.random.default_rng(seed))
+        places = resampled_rows(run.log_weights, read_seed(seed))
         even = attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
     groups = _groups_of(even)
     known = run.outputs is not None and run.pointwise is not None and len(run.kept)

@@ -165,7 +165,7 @@ def test_a_bound_that_forgets_the_reach_stops_a_run():
     correction = prepared(sk.rows_potential(SHORT_OF_REACH, X, COUNTS, prior=1.0), 2)
     thinning, rng = correction.thinning, np.random.default_rng(1)
     z = 3.0 * rng.standard_normal((2, 4000, 2))
-    with pytest.raises(TargetError, match=r"row \d+ must not change by more than"):
+    with pytest.raises(TargetError, match=r"row \d+ changes by"):
         thinning.survival(whitened(thinning, z), np.ones(4000, dtype=bool), rng)
 
 
@@ -264,5 +264,5 @@ def test_a_row_far_out_is_within_its_bound(order):
 def test_a_sound_bound_was_blamed_for_growth_that_was_lost():
     correction = of_family(OLD, with_one_far_row(), 2)
     start = np.tile(correction.thinning.expansion.centre, (20, 1))
-    with pytest.raises(TargetError, match=r"row 0 must not change by more than .* but does by inf"):
+    with pytest.raises(TargetError, match=r"row 0 changes by inf .* more than its bound"):
         transitions(correction, start, 50, np.random.default_rng(0))
