@@ -32,7 +32,7 @@ from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Lock, Store, made_beside, reading
-from surrokit.model.quantities import NAMED, read_quantities
+from surrokit.model.quantities import NAMED, Layout, read_quantities
 from surrokit.plan.recipe import PARTS, is_data, split_safety
 from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
@@ -76,10 +76,10 @@ class Told:
         self.pending: FloatArray | None = None
         self._results, self._names = results, quantities
 
-    def __call__(self, positions: FloatArray) -> tuple[Any, ...]:
+    def __call__(self, positions: FloatArray) -> Any:
         """Return the results at positions (n, dim), each stacked; Pending if one is unknown.
 
-        Quantities are in a dictionary at the end.
+        Quantities are in a dictionary at the end. One result alone is in no tuple.
         """
         keys = [key_of(row) for row in positions]
         unknown = [key not in self._results for key in keys]
@@ -89,17 +89,8 @@ class Told:
         rows = [self._results[key] for key in keys]
         found = [np.stack(each) for each in zip(*rows, strict=True)]
         n = len(found) - len(self._names)
-        last = (dict(zip(self._names, found[n:], strict=True)),) if self._names else ()
-        return (*found[:n], *last)
-
-    def alone(self, positions: FloatArray) -> Any:
-        """Return the one result, without a tuple about it where nothing stands beside it."""
-        found = self(positions)
-        return found if len(found) > 1 else found[0]
-
-    def negative(self, positions: FloatArray) -> tuple[Any, ...]:
-        """Return the results with the sign of potentials."""
-        return tuple(each if isinstance(each, dict) else -each for each in self(positions))
+        last = [dict(zip(self._names, found[n:], strict=True))] if self._names else []
+        return (*found[:n], *last) if n + len(last) > 1 else found[0]
 
 
 def key_of(position: FloatArray) -> bytes:
@@ -179,10 +170,14 @@ class Description:
         }
         if self.data is not None:
             given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
-            return forward_potential(told.alone, data=self.data, **given, **named)
+            return forward_potential(lambda at: told(at), data=self.data, **given, **named)
         if self.gradients:
-            return potential(value_and_gradient=told.negative, **named)
-        return potential(log_density=told.alone, **named)
+
+            def negative(at: FloatArray) -> Any:
+                return tuple(each if isinstance(each, dict) else -each for each in told(at))
+
+            return potential(value_and_gradient=negative, **named)
+        return potential(log_density=lambda at: told(at), **named)
 
     def facts(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself, by the names of its facts."""
@@ -406,15 +401,7 @@ class Study:
         fresh = {"positions": at, **self.description.check(given, len(at))}
         fresh |= {NAMED + name: array for name, array in beside.items()}
         self._check_asked(at)
-        shapes, before = (
-            {name: array.shape[1:] for name, array in _quantities(each).items()}
-            for each in (fresh, self._told or fresh)
-        )
-        if shapes != before:
-            raise ConfigurationError(
-                f"quantities are {shapes or 'none'} by name and shape, and were {before or 'none'} "
-                "before; tell the same of every position"
-            )
+        Layout(_shapes(self._told) if self._told else None).settle(_shapes(fresh))
         joined = {
             name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
@@ -463,6 +450,10 @@ class Study:
 
 def _quantities(told: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     return {n.removeprefix(NAMED): of for n, of in told.items() if n.startswith(NAMED)}
+
+
+def _shapes(told: Mapping[str, FloatArray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape[1:] for name, array in _quantities(told).items()}
 
 
 def _given_parts(settings: Mapping[str, Any]) -> dict[str, Any]:

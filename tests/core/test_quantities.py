@@ -10,7 +10,6 @@ import pytest
 
 import surrokit as sk
 from surrokit.errors import (
-    ConfigurationError,
     EvaluationError,
     LedgerError,
     ResultTypeError,
@@ -286,7 +285,9 @@ def test_a_study_is_told_them(tmp_path):
         study.tell(at, -0.5 * at[:, 0] ** 2, quantities=told)
         study = sk.study(tmp_path / "study")
         if not study.done:
-            with pytest.raises(ConfigurationError, match="before; tell the same"):
+            with pytest.raises(
+                ShapeError, match="quantities none at one position, and mass of shape"
+            ):
                 study.tell(study.ask(), np.zeros(len(study.ask())))
     np.testing.assert_array_equal(study.run["pair"][..., 1], -study.run.draws[..., 0])
     np.testing.assert_array_equal(study.run["mass"], study.run.draws[..., 0])
