@@ -59,10 +59,8 @@ class Event:
     @property
     def named(self) -> Quantities:
         """The quantities, by name."""
-        n = len(self.quantities)
-        return (
-            dict(zip(self.quantities, self.results[-n:], strict=True)) if n and self.results else {}
-        )
+        last = (self.results or ())[-len(self.quantities) :] if self.quantities else ()
+        return dict(zip(self.quantities, last, strict=True))
 
     def settle(self, layout: Layout) -> None:
         """Take note of the layout of its quantities, if it has any; ShapeError for another one."""

@@ -152,6 +152,8 @@ class Memo:
 
     def update(self, other: Memo) -> None:
         """Add what another one holds."""
+        if other.layout.shapes:
+            self.layout.settle(other.layout.shapes)
         self._rows.update(other._rows)
 
     def batches(self) -> Iterator[tuple[str, FloatArray, Results]]:

@@ -93,7 +93,10 @@ class Model:
             return self._full(method, 0)
         attempt, width = partial(self._attempt, method), len(method.gives)
         if self.calls is None:
-            return attempt(rows).unwrap()[:width]
+            outcome = attempt(rows)
+            return attrs.evolve(
+                outcome, results=outcome.results and outcome.results[:width]
+            ).unwrap()
         kind = self.kinds.get(what, method.kind)
         assert kind is not None
         keeps = not (self.shared and what == "forward_and_gradient")

@@ -349,9 +349,9 @@ class Run:
         KeyError
             If there is none of that name.
         """
-        if name in self.kept.quantities:
-            return self.kept.quantities[name]
         if name not in self.parameters.specs:
+            if name in self.kept.quantities:
+                return self.kept.quantities[name]
             known = ", ".join([*self.parameters.specs, *self.kept.quantities])
             raise KeyError(f"no parameter or quantity is named {name!r}; there are {known}")
         columns = self.draws[:, :, self.parameters.slices()[name]]

@@ -266,6 +266,29 @@ def test_other_names_shapes_and_nan_are_counted_failures_in_a_run(other):
         target.value(np.array([[2.0]]))
 
 
+def test_a_potential_within_anothers_methods_loses_them_quietly():
+    """Failed rows of the inner one are told by an error that carries the other rows."""
+
+    def log_density(q):
+        if q[0] > 1.0:
+            raise ArithmeticError
+        return -0.5 * q[0] ** 2, {"mass": q[0]}
+
+    inner = sk.potential(log_density=log_density, dim=1)
+
+    class Own:
+        dim, capabilities = 1, frozenset()
+
+        def value(self, positions):
+            return inner.value(positions)
+
+    settings = {**WALK, "initial": np.zeros((2, 1))}
+    with pytest.warns(sk.errors.EvaluationWarning):
+        run = sk.sample(Own(), **settings)
+    assert run.failures
+    assert not run.kept.quantities
+
+
 def test_they_may_be_missing_where_the_density_is_zero():
     def log_density(q):
         return (-0.5 * q[0] ** 2, {"mass": q[0]}) if abs(q[0]) < 1.0 else -np.inf
