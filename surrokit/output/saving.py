@@ -11,9 +11,11 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import load_library
+from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
 from surrokit.output.files import Columns, check_folder, plain, replacing, write_csv
+from surrokit.types import FloatArray
 from surrokit.weighted.round import RESAMPLING_SEED
 
 
@@ -47,20 +49,29 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
 def columns_of(run: Any) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
-    Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
-    well. A parameter that is called by one of these names keeps it, and the other gets an
-    underscore.
+    Numbers of quantities are at the end. Arrays have shape (chains * draws,), chain after chain.
+    Weighted draws have ``log_weight`` as well. A parameter that is called by one of these names
+    keeps it, and the other gets an underscore.
     """
-    n_chains, n_draws, dim = run.draws.shape
+    n_chains, n_draws, _ = run.draws.shape
     index = {
         "chain": np.repeat(np.arange(n_chains), n_draws),
         "draw": np.tile(np.arange(n_draws), n_chains),
     }
     if run.log_weights is not None:
         index["log_weight"] = run.log_weights.ravel()
-    index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
-    columns = run.draws.reshape(-1, dim).T
-    return {**index, **dict(zip(run.labels, columns, strict=True))}
+    more, beside = quantities_of(run)
+    labels = [*run.labels, *more]
+    index = {(f"{name}_" if name in labels else name): each for name, each in index.items()}
+    columns = np.concatenate([run.draws, beside], axis=2).reshape(-1, len(labels)).T
+    return {**index, **dict(zip(labels, columns, strict=True))}
+
+
+def quantities_of(run: Any) -> tuple[list[str], FloatArray]:
+    """Return a name for each number of a run's quantities, and its draws (chains, draws, k)."""
+    given = run.kept.quantities
+    named = Parameters({name: Parameter(array.shape[2:]) for name, array in given.items()})
+    return named.labels, named.position(given) if given else np.empty((*run.draws.shape[:2], 0))
 
 
 def to_pandas(run: Any) -> Any:

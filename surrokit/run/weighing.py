@@ -230,11 +230,11 @@ class Weighing:
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
-            self._record(positions, values, rows, "warmup")
+            self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
-        self._record(positions, values, rows, "sampling")
+        self._record(positions, values, "sampling")
         believed = _Believed(
             round=fresh,
             constant=constant,
@@ -289,14 +289,11 @@ class Weighing:
         learning.observe(rows)
         return values, rows
 
-    def _record(
-        self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
-    ) -> None:
+    def _record(self, positions: FloatArray, values: FloatArray, stage: Stage) -> None:
         """Record what was paid for, as draws of the run only where it is believed."""
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:
