@@ -211,10 +211,8 @@ class Run:
             return self._weights.log_evidence
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.accepted and self.surrogate is not None:
-            found = bridge(self.surrogate.value, positions, rng)
-            worthless = {"error": np.array(np.inf), "effective": np.array(0.0)}
-            kept = {"calls": self.total_calls, "unnormalized": self.unnormalized}
-            return attrs.evolve(found, **worthless, **kept)
+            found = bridge(self.surrogate.value, positions, rng).unverified
+            return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
@@ -301,7 +299,8 @@ class Run:
         least = float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
         better = self.answer or self.sharpened
         parts = self.draws, better, self.total_calls
-        return expectation(*parts, function, batched=batched, independent=least)
+        found = expectation(*parts, function, batched=batched, independent=least)
+        return found if self.accepted else found.unverified
 
     @property
     def outputs(self) -> FloatArray | None:
