@@ -439,6 +439,24 @@ class Run:
         below = "\n".join(filter(None, remarks))
         return attrs.evolve(summary, remarks=below, wide=wide)
 
+    def summary_of_quantities(self, interval: float = 0.9) -> Summary | None:
+        """Return the summary of quantities, as far as they are known at all draws; None without.
+
+        Of weighted answers it has ``mean``, ``ess``, ``rhat`` and ``mcse``, by draws that were
+        evaluated.
+        """
+        labels, draws = self.kept.quantity_columns()
+        if not labels or np.isnan(draws).any():
+            return None
+        calls, weights = self.total_calls, self.log_weights
+        if weights is None:
+            summary = Summary.of(draws, labels, calls)
+            return summary.with_interval(highest_density(draws, interval))
+        found = expectation_of_draws(draws, weights, calls, np.nan)
+        columns = {"mean": found.value, "ess": found.effective, "mcse": found.error}
+        columns["rhat"] = np.full(len(labels), np.max(self.rhat()))
+        return Summary(labels=labels, columns=columns)
+
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
 
