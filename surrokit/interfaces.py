@@ -1033,6 +1033,13 @@ class Past:
         return len(self.values)
 
 
+class Fit(Protocol):
+    """Lets a learner observe rows, and returns a surrogate of all rows so far, or None."""
+
+    def __call__(self, rows: Evaluations, modes: Modes | None = None, /) -> Potential | None:
+        """Return a surrogate, with a part for each of several modes; None where none is fitted."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Start:
     """What a run hands to an explorer.
@@ -1050,7 +1057,7 @@ class Start:
         Returns the evaluations since it was last called.
     fit
         Lets the run's learner observe rows, and returns a surrogate of all that it has observed;
-        None where none can be fitted.
+        None where none can be fitted. With several modes it has a part for each.
     calls
         Exact calls that the run's budget leaves to the exploration; None without a budget.
     past
@@ -1065,7 +1072,7 @@ class Start:
     positions: FloatArray
     warmup: int
     evaluated: Callable[[], Evaluations]
-    fit: Callable[[Evaluations], Potential | None]
+    fit: Fit
     calls: int | None = None
     past: Past | None = None
     known: Evaluations | None = None
