@@ -12,6 +12,7 @@ from surrokit.testing.targets import Banana
 from surrokit_hmc.adaptive import AdaptiveLeapfrog
 from surrokit_hmc.leapfrog import Leapfrog
 from surrokit_hmc.metrics import DenseMetric
+from surrokit_hmc.trajectories import Half
 
 N, STEP, ERROR = 400, 0.9, 0.1
 MASS = np.array([[1.5, 0.4], [0.4, 0.8]])  # M^-1
@@ -80,3 +81,23 @@ def test_walnuts_ends_paths_without_divergences_and_is_tuned_by_whole_steps(star
     assert not proposal.divergent.any()
     shares = np.exp(proposal.log_path_ratio).round(12)
     assert set(shares) == {0.0, 1.0}
+
+
+def test_paths_of_nuts_turn_by_how_far_they_got(start):
+    energy = HAMILTONIAN.energy(start)
+    half = Half(
+        start,
+        start_energy=energy,
+        lowest=energy.copy(),
+        highest=energy.copy(),
+        log_uniforms=np.zeros((2, N)),
+    )
+    for _ in range(2):
+        size = np.full(len(half.rows), STEP)
+        half.follow(AdaptiveLeapfrog(max_error=ERROR), HAMILTONIAN, size)
+        half.turn_back(HAMILTONIAN.metric)
+
+    far = (half.point.positions - start.positions[half.rows]) @ np.linalg.inv(MASS) / STEP
+    trapezoid = half.momentum_sum - 0.5 * (half.point.momenta - start.momenta[half.rows])
+    assert len(half.rows) > 20
+    assert_allclose(trapezoid, far, atol=1e-10)
