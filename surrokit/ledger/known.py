@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.capabilities import FORWARD, GRADIENT, VJP
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import (
     FEWEST_EFFECTIVE,
@@ -122,6 +123,23 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
         return Evaluations.join([], exact.dim)
     batches, layout = model.memo.batches(), model.memo.layout
     return near_least(read_evaluations((event_with(layout, *rows) for rows in batches), exact))
+
+
+def timed_by_model(exact: Potential) -> tuple[float, float | None] | None:
+    """Return the seconds of a value and a gradient, as far as a target's model was called before.
+
+    None where either is not known.
+    """
+    model, offered = model_of(exact), exact.capabilities
+    if model.memo is None or not model.shared or isinstance(exact, Differences) or VJP in offered:
+        return None
+    whole = "forward_and_jacobian" if FORWARD in offered else "value_and_gradient"
+    alone = model.memo.seconds_of("forward" if FORWARD in offered else "value")
+    gradient = model.memo.seconds_of(whole) if GRADIENT in offered else None
+    value = gradient if alone is None else alone
+    if value is None or (gradient is None and GRADIENT in offered):
+        return None
+    return value, gradient
 
 
 def event_with(

@@ -156,6 +156,11 @@ class Memo:
             self.layout.settle(other.layout.shapes)
         self._rows.update(other._rows)
 
+    def seconds_of(self, what: str) -> float | None:
+        """Return what a result takes on average; None where there is none by this name."""
+        seconds = [share for (name, _), (_, share) in self._rows.items() if name == what]
+        return sum(seconds) / len(seconds) if seconds else None
+
     def batches(self) -> Iterator[tuple[str, FloatArray, Results]]:
         """Yield what is known: a name, rows (n, k), and results in the order in which it came."""
         names = dict.fromkeys(what for what, _ in self._rows)

@@ -150,6 +150,14 @@ class Run:
         return self.answer is None and self.unchecked is None
 
     @property
+    def accepted(self) -> bool:
+        """Whether the target has checked the draws or the weighted answers: else nothing is known.
+
+        Where it has not, ``density``, ``log_evidence`` and the draws are the surrogate's own.
+        """
+        return self.unchecked is None
+
+    @property
     def answer(self) -> Answer | None:
         """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
@@ -175,8 +183,9 @@ class Run:
 
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
-        :mod:`surrokit.weighted.normalizer`. The difference between two runs on the same data is the
-        logarithm of a Bayes factor.
+        :mod:`surrokit.weighted.normalizer`. Of a run that is not ``accepted`` it is that of the
+        surrogate alone, with an infinite error. The difference between two runs on the same data is
+        the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
@@ -198,11 +207,14 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import evidence_of_chains
+        from surrokit.weighted.normalizer import bridge, evidence_of_chains
 
         if self.answer is not None:
             return self._weights.log_evidence
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
+        if not self.accepted and self.surrogate is not None:
+            found = bridge(self.surrogate.value, positions, rng).unverified
+            return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
@@ -297,13 +309,14 @@ class Run:
         better, calls = self.answer or self.sharpened, self.total_calls
         if isinstance(function, str):
             draws = self[function]
-            if function not in self.parameters.specs or better is None:
-                return expectation_of_draws(draws, self.log_weights, calls, least)
-            where, shape = self.parameters.slices()[function], draws.shape[2:]
-            found = self.expectation(lambda q: q[:, where], batched=True)
-            return reshaped(found, shape)
-        parts = self.draws, better, calls
-        return expectation(*parts, function, batched=batched, independent=least)
+            if function in self.parameters.specs and better is not None:
+                where, shape = self.parameters.slices()[function], draws.shape[2:]
+                return reshaped(self.expectation(lambda q: q[:, where], batched=True), shape)
+            found = expectation_of_draws(draws, self.log_weights, calls, least)
+        else:
+            parts = self.draws, better, calls
+            found = expectation(*parts, function, batched=batched, independent=least)
+        return found if self.accepted else found.unverified
 
     @property
     def outputs(self) -> FloatArray | None:

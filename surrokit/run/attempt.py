@@ -359,7 +359,7 @@ class Attempt:
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
-        self._deploy(f"safety net, after iteration {book.iteration}: {trouble}")
+        self._deploy(f"repair, after iteration {book.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
 
