@@ -122,6 +122,8 @@ class Model:
     def remembering(self, memo: Memo, *, shared: bool = False) -> Model:
         """Return a copy with a memo, by whose quantities it goes."""
         memo.layout.taken = self.layout.taken
+        if self.layout.shapes:  # of the position that was compared
+            memo.layout.settle(self.layout.shapes)
         return attrs.evolve(self, memo=memo, layout=memo.layout, shared=shared)
 
     def one_by_one(self) -> Model:

@@ -134,6 +134,7 @@ def test_killed_and_resumed_and_opened_runs_have_them(tmp_path):
     np.testing.assert_array_equal(run["series"], whole["series"])
     assert fresh.calls == whole.calls["value"] - 40 + 1  # one position is compared
     check(sk.open_run(path))
+    check(sk.resume(path, make(Decay()), check=False, progress=False))
     table = sk.Ledger(path).to_arrays()
     known = ~table["failed"]
     np.testing.assert_array_equal(table["half"][known], np.log(2.0) / table["positions"][known, 0])
@@ -157,9 +158,20 @@ def test_another_run_finds_them_in_files_and_memory(tmp_path):
         assert again.total_calls == 0
         if beside:
             check(again)
-    model = Decay()
-    again = sk.model(model.outputs, parameters=PARAMETERS, path=tmp_path / "modelTrue")
-    check(sk.sample(again.posterior(data=DATA, noise_sd=0.2), **WALK))
+    for name in ("modelTrue", "modelFalse"):
+        model = Decay()
+        again = sk.model(model.outputs, parameters=PARAMETERS, path=tmp_path / name)
+        check(sk.sample(again.posterior(data=DATA, noise_sd=0.2), **WALK))
+        assert (model.calls > 1) == (name == "modelFalse")
+
+
+def test_a_value_that_is_known_with_its_gradient_has_them():
+    model = sk.model(log_likelihood=Decay().log_density, gradient=gradient, parameters=PARAMETERS)
+    first = sk.sample(model.posterior(), **HMC)
+    starts = first.draws[:, -1]
+    run = sk.sample(model.posterior(), **{**WALK, "initial": starts, "warmup": 0, "draws": 12})
+    assert (run.draws[:, 0] == starts).any()
+    check(run)
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
