@@ -35,7 +35,7 @@ LEAST = 3
 SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
 
-UNSEEN = 0.2
+UNSEEN = 0.1
 """Bound of the part of further searches that end at other modes, below which none are made once
 two searches have found each of several modes."""
 

@@ -67,8 +67,7 @@ class ByModes:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        logs = self.modes.log_shares(positions)
-        pulls = np.stack([self.modes.pull(k, positions) for k in range(len(self.modes))])
+        logs, pulls = self.modes.shares_and_pulls(positions)
         shares, terms, slopes = np.exp(logs), -logs, np.zeros_like(pulls)
         common = np.einsum("kn,knd->nd", shares, pulls)
         for k, part in enumerate(self.parts):
