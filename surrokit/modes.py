@@ -144,10 +144,11 @@ class Modes:
 
     def shares_and_pulls(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return :meth:`log_shares`, and gradients (k, n, dim) of each approximation of U."""
-        away = positions - self.positions[:, None]
-        pulls = away @ self._precisions
-        logs = -self.values[:, None] - 0.5 * np.einsum("knd,knd->kn", away, pulls)
-        return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls
+        with np.errstate(over="ignore", invalid="ignore"):  # far from all modes
+            away = positions - self.positions[:, None]
+            pulls = away @ self._precisions
+            logs = -self.values[:, None] - 0.5 * np.einsum("knd,knd->kn", away, pulls)
+            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""
