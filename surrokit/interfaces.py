@@ -287,11 +287,17 @@ class Phase:
     cache
         Arrays that the integrator keeps for the positions; at least ``"value"`` and
         ``"gradient"`` for integrators that follow a gradient.
+    last_step
+        Arrays, one row for each chain, about the step that led there; most integrators keep none.
+        ``nuts`` reads ``"momentum"``, what the step adds to the sum of momenta on a path, for which
+        the trapezoidal sum is M (q' - q) / h, and ``"whole"``, which counts as its acceptance when
+        the step size is tuned.
     """
 
     positions: FloatArray
     momenta: FloatArray
     cache: Cache
+    last_step: Cache = attrs.field(factory=dict)
 
 
 class Metric(Protocol):

@@ -75,6 +75,11 @@ KERNELS = (
     Kernel("hmc", "hmc", {"n_steps": 4}),
     Kernel("hmc, warped", "hmc", {"n_steps": 4, "warp": True}),
     Kernel("nuts", "nuts", {"max_depth": 3}),
+    Kernel(
+        "walnuts",
+        "walnuts",
+        {"max_depth": 2, "integrator": ("adaptive-leapfrog", {"max_error": 0.2})},
+    ),
     Kernel("random-walk", "random-walk"),
     Kernel("gaussian", "gaussian", {"step_size": 0.8}),
     Kernel("sub-chain of hmc", "sub-chain", {"kernel": ("hmc", {"n_steps": 2}), "length": 3}),
