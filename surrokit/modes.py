@@ -131,8 +131,7 @@ class Modes:
         return np.asarray(np.argmax(self.log_shares(positions), axis=0))
 
     @cached_property
-    def precisions(self) -> FloatArray:
-        """Inverses of the covariances, shape (k, dim, dim)."""
+    def _precisions(self) -> FloatArray:
         inverses = np.linalg.inv(self.covariances)
         return np.asarray(0.5 * (inverses + np.swapaxes(inverses, 1, 2)))
 
@@ -141,17 +140,20 @@ class Modes:
 
         That is in the density at ``positions (n, dim)``.
         """
-        squares = np.array([self.squares(k, positions) for k in range(len(self))])
-        logs = -self.values[:, None] - 0.5 * squares
-        return np.asarray(logs - np.logaddexp.reduce(logs, axis=0))
+        return self.shares_and_pulls(positions)[0]
 
-    def pull(self, k: int, positions: FloatArray) -> FloatArray:
-        """Return the gradient of mode k's Laplace approximation of U, shape (n, dim)."""
-        return np.asarray((positions - self.positions[k]) @ self.precisions[k])
+    def shares_and_pulls(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return :meth:`log_shares`, and gradients (k, n, dim) of each approximation of U."""
+        with np.errstate(over="ignore", invalid="ignore"):  # far from all modes
+            away = positions - self.positions[:, None]
+            pulls = away @ self._precisions
+            logs = -self.values[:, None] - 0.5 * np.einsum("knd,knd->kn", away, pulls)
+            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""
-        return np.asarray(np.sum((positions - self.positions[k]) * self.pull(k, positions), axis=1))
+        away = positions - self.positions[k]
+        return np.asarray(np.sum(away * np.linalg.solve(self.covariances[k], away.T).T, axis=1))
 
     def distances(self, positions: FloatArray) -> FloatArray:
         """Return distances (n,) of ``positions (n, dim)`` from the nearest mode, in its own sds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -27,7 +28,7 @@ class Approach:
     mass about a mode, as in the narrow end of a funnel, chains stay at their starts.
 
     The searches evaluate 50 gradients for each chain and 10 more for each dimension at most, and
-    three times as many while there is a mode that one search alone has found; but a quarter of the
+    twice as many again for each mode after the first while more may be found; but a quarter of the
     calls that a budget leaves.
     """
 
@@ -66,12 +67,10 @@ class Approach:
         """Return what the searches may evaluate."""
         chains, dim = start.positions.shape
         most = 50 * chains + 10 * dim
-        more = 2 * most
-        if start.calls is not None:
-            most = min(most, max(start.calls // 4, 1))
-            more = min(more, max(start.calls // 4 - most, 0))
+        all_of_them = math.inf if start.calls is None else max(start.calls // 4, 1)
+        spare, most = 2 * most, int(min(most, all_of_them))
         beside = Limits.unnoticed(start.calls)
-        return Limits(total=most, later=most / 2, spare=more, beside=beside)
+        return Limits(total=most, later=most / 2, spare=spare, most=all_of_them, beside=beside)
 
 
 def chains_at(exact: Potential, positions: FloatArray) -> ChainState:

@@ -35,7 +35,7 @@ LEAST = 3
 SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
 
-UNSEEN = 0.2
+UNSEEN = 0.1
 """Bound of the part of further searches that end at other modes, below which none are made once
 two searches have found each of several modes."""
 
@@ -54,6 +54,7 @@ class Limits:
     later: float  # by those after the first; three begin in any case, and may finish
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
+    most: float = np.inf  # in all, whatever is found
     beside: int = 0  # gradients beside the first mode, on top of these
 
     @staticmethod
@@ -170,7 +171,8 @@ class ModeSearch:
 
     @property
     def _spare(self) -> int:
-        return self._limits.spare * self._new
+        room = max(self._limits.most - self._limits.total, 0)
+        return int(min(self._limits.spare * self._new, room))
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""

@@ -165,6 +165,7 @@ class Rounds:
             later=later,
             searches=self.searches,
             spare=0 if self.evaluations else int(4 * later),
+            most=np.inf if affordable is None else half - len(start.positions),
             beside=Limits.unnoticed(affordable),
         )
         return known

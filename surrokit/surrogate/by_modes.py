@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
 from surrokit.kernel.jumps import Jumps
 from surrokit.modes import Modes
@@ -67,8 +68,7 @@ class ByModes:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        logs = self.modes.log_shares(positions)
-        pulls = np.stack([self.modes.pull(k, positions) for k in range(len(self.modes))])
+        logs, pulls = self.modes.shares_and_pulls(positions)
         shares, terms, slopes = np.exp(logs), -logs, np.zeros_like(pulls)
         common = np.einsum("kn,knd->nd", shares, pulls)
         for k, part in enumerate(self.parts):
@@ -103,11 +103,19 @@ def fit_by_modes(
 ) -> ByModes:
     """Return the surrogate of several modes: a fit at each, to the rows about it.
 
+    A mode about which there are too few rows for a fit is left out, and the others share them.
+
     Raises
     ------
     SurrogateFitError
-        If there are no rows about a mode that can be fitted.
+        If the rows can be fitted at no mode.
     """
-    shares = np.exp(modes.log_shares(rows.positions))
-    parts = [fit(rows.take(np.asarray(share >= SHARED))) for share in shares]
+    parts: list[Potential] = []
+    for k, share in enumerate(np.exp(modes.log_shares(rows.positions))):
+        try:
+            parts.append(fit(rows.take(np.asarray(share >= SHARED))))
+        except SurrogateFitError:
+            if len(modes) == 1:
+                raise
+            return fit_by_modes(fit, rows, modes.take(np.arange(len(modes)) != k))
     return ByModes(parts=tuple(parts), modes=modes)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
 from surrokit.modes import Modes
 from surrokit.surrogate.by_modes import ByModes, fit_by_modes
@@ -68,6 +69,22 @@ def test_each_part_is_fitted_to_the_rows_about_its_mode():
     fit_by_modes(fit, Evaluations(positions=positions, values=np.zeros(10)), MODES)
     assert_allclose(seen[0], positions[:5])
     assert_allclose(seen[1], positions[5:])
+
+
+def test_a_mode_that_cannot_be_fitted_is_left_out():
+    """And where none can be, there is no surrogate."""
+
+    def fit(rows):
+        if len(rows) < 3:
+            raise SurrogateFitError("too few")
+        return normal((0.0, 0.0))
+
+    rows = Evaluations(positions=0.3 * POSITIONS[:5], values=np.zeros(5))
+    found = fit_by_modes(fit, rows, MODES)
+    assert len(found.parts) == len(found.modes) == 1
+    assert_allclose(found.value(POSITIONS), normal((0.0, 0.0)).value(POSITIONS))
+    with pytest.raises(SurrogateFitError, match="too few"):
+        fit_by_modes(fit, rows.take(slice(2)), MODES)
 
 
 def test_jumps_go_to_all_modes_by_their_masses():
