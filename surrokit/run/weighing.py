@@ -171,7 +171,7 @@ class Weighing:
     @property
     def _suits_chains(self) -> bool:
         """Whether enough calls are left for chains to tell anything."""
-        return self._left >= FEWEST_A_CHAIN * self._recipe.chains
+        return self._calls_left >= FEWEST_A_CHAIN * self._recipe.chains
 
     @property
     def _calls_left(self) -> float:
@@ -190,11 +190,6 @@ class Weighing:
     def _n_paid(self) -> int:
         """Draws paid for in rounds that are believed."""
         return sum(len(each.round) for each in self._believed)
-
-    @property
-    def _left(self) -> float:
-        """Calls left, or draws left to pay for, whichever are fewer."""
-        return min(self._calls_left, self._draws_left)
 
     def _round(self, found: Findings, n: int) -> str | None:
         """Draw, pay and correct; return why that is not believed, or None."""
