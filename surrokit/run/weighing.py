@@ -60,8 +60,9 @@ LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round pays for at most; else they would not be about
 independent."""
 
-TOO_FEW_CALLS = "too few calls were left to pay for any"
-"""Why there are no answers where an exploration has used up the calls."""
+TOO_FEW_CALLS, MOST_TRIED = "too few calls were left to pay for any", 1000
+"""Why there are no answers where an exploration has used up the calls; and sizes of rounds among
+which the least is looked for."""
 
 _MORE = "weighed with more evaluations"
 
@@ -149,10 +150,14 @@ class Weighing:
         """Return how many draws the next round pays for, the same of each chain; 0 for none."""
         chains, left = self._recipe.chains, min(self._calls_left - EDGES, self._draws_left)
         whole = left - left % chains if left < math.inf else left
-        n = self._weigher.next_size(self._learning.n_observed, before, max(whole, 0))
+        learnt = self._learning.n_observed
+        n = self._weigher.next_size(learnt, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
             if not (self._rejected or self._believed):
-                self._refused = TOO_FEW_CALLS
+                sizes = range(chains, MOST_TRIED, chains)
+                least = next((k for k in sizes if self._weigher.next_size(learnt, 0, k)), math.inf)
+                more = least + EDGES - self._calls_left
+                self._refused = f"{TOO_FEW_CALLS}; at least {more:.0f} more are needed"
                 self._note()
             timed = self._book.stopping.budget.calls is None
             self._book.stopping.cut("max_seconds" if timed else "max_calls")
@@ -220,11 +225,11 @@ class Weighing:
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
-            self._record(positions, values, rows, "warmup")
+            self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
-        self._record(positions, values, rows, "sampling")
+        self._record(positions, values, "sampling")
         believed = _Believed(
             round=fresh,
             constant=constant,
@@ -279,14 +284,11 @@ class Weighing:
         learning.observe(rows)
         return values, rows
 
-    def _record(
-        self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
-    ) -> None:
+    def _record(self, positions: FloatArray, values: FloatArray, stage: Stage) -> None:
         """Record what was paid for, as draws of the run only where it is believed."""
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:
