@@ -505,7 +505,7 @@ def test_draws_beyond_the_border_are_refused():
     surrogate = sk.batch_surrogate(lambda evaluations, rng: Bordered())
     run = weigh(surrogate=surrogate, max_calls=200, seed=4)
     assert run.answer is None
-    assert "lie beyond all that it has learnt from" in warned(run)[0]
+    assert "lie beyond all that it has learnt from" in warned(run, "unchecked")[0]
 
 
 def test_few_effective_draws_are_told(healthy):
@@ -759,7 +759,7 @@ def test_an_unconfined_surrogate_is_refused():
     assert run(confined=True).answer is not None
     falling = run(confined=False)
     assert falling.answer is None
-    assert warned(falling)
+    assert warned(falling, "unchecked")
 
 
 # --- what is written ---
