@@ -483,7 +483,9 @@ def test_a_round_that_others_disagree_with_stands_alone(monkeypatch):
 def test_too_few_calls_for_any_round_are_told():
     run = weigh(max_calls=30, warmup=5)
     assert run.answer is None
-    assert re.search(r"too few calls were left.*; at least [1-9]\d* more", warned(run)[0])
+    assert re.search(
+        r"too few calls were left.*; at least [1-9]\d* more", warned(run, "unchecked")[0]
+    )
 
 
 def test_draws_beyond_the_border_are_refused():
@@ -657,7 +659,7 @@ def test_where_all_calls_fail_there_are_no_answers(beginning):
 
     run = weigh(sk.potential(value, dim=2), max_calls=200)
     assert run.answer is None
-    assert "the target is zero at all draws of the surrogate" in warned(run)[0]
+    assert "the target is zero at all draws of the surrogate" in warned(run, "unchecked")[0]
 
 
 # --- what cannot be weighed ---
