@@ -209,13 +209,19 @@ def run_one(case: Case, calls: int, seed: int) -> dict[str, Any]:
         run = sk.sample(target, max_calls=calls, seed=seed)
     seconds = time.perf_counter() - began
     row = {"calls": run.total_calls, "seconds": seconds, "warned": not run.verdict.sound}
-    row |= {"accepted": run.answer is not None, "exact": run.exact}
+    row |= {"accepted": run.accepted}
     try:
         found = run.log_evidence()
         row |= {"log_z": abs(float(found.value) - case.log_z), "error": float(found.error)}
     except (sk.errors.ConfigurationError, sk.errors.NumericalError, sk.errors.ShapeError):
         row |= {"log_z": float("inf"), "error": float("nan")}
-    row |= distances(run.resampled(20_000, rng=0), case.draws)
+    draws = run.draws.reshape(-1, len(names))
+    if run.answer is not None:  # all draws of all rounds, as the summary has them
+        draws, masses = run.answer.with_masses
+        masses = np.maximum(masses, 0.0)
+        rows = np.random.default_rng(0).choice(len(draws), DRAWS, p=masses / masses.sum())
+        draws = draws[rows]
+    row |= distances(draws, case.draws)
     row["usable"] = row["log_z"] < 1.0 and row["gskl"] < 1.0 and row["mmtv"] < 0.2
     return row
 

@@ -271,11 +271,11 @@ class _Search:
 
 
 def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -> IntArray:
-    """Return which of ``positions (m, dim)`` tell most of the others, one by one, shape (n,).
+    """Return which of ``positions (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
-    That is the variance of U that a value takes away, given those so far and those of points chosen
-    before, summed over all positions with weights exp(-2 tilt V). The point of the largest variance
-    of its own lies at an edge, and tells little of the mass.
+    The variance is summed over all positions with weights exp(-2 tilt V), given the values so far
+    and those at points chosen before. The point of the largest variance of its own lies at an edge,
+    and reduces that of the mass by little.
     """
     heights, z = process.value(positions), process.whitening.apply(positions)
     left = process.posterior.covariance(z, z)

@@ -156,7 +156,7 @@ class Automatic:
     ) -> Recipe:
         """Return the first of a table that holds: plain HMC, or parts beside the usual ones."""
         offers, timed, rows = recipe.exact.capabilities, _timed(costs), None
-        few = _for_few_values(composer, recipe)
+        few = _for_few_values(composer, recipe, target)
         # whatever the clock says, or the calls that are left to the run would go by it
         subsampling = None if recipe.warmup == 0 else _subsampling(composer, recipe)
         if subsampling is not None and recipe.initial is not None:
@@ -330,12 +330,17 @@ def _by_few_values(recipe: Recipe) -> bool:
     return recipe.budget.calls is not None and not offers and exact.dim <= MOST_DIM
 
 
-def _for_few_values(composer: Composer, recipe: Recipe) -> dict[str, Any] | None:
-    """Return parts for few values, which leave a round of weighted answers; None for others."""
+def _for_few_values(
+    composer: Composer, recipe: Recipe, target: RecordingPotential
+) -> dict[str, Any] | None:
+    """Return parts for few values, that leave a round of weights; None for other targets."""
     surrogate, explorer = (_serving(composer, k, FEW_VALUES) for k in ("surrogate", "explorer"))
     if surrogate is None or explorer is None or not _by_few_values(recipe):
         return None
-    most = max((recipe.budget.calls or 0) - LAST_ROUND, 1)
+    calls = recipe.budget.calls or 0
+    most = calls - LAST_ROUND - max(int(target.paid) - recipe.chains, 0)
+    if most <= 2 * recipe.exact.dim + 2:  # too few for both
+        most = max(calls - 1, 1)
     return {"surrogate": surrogate, "explorer": (explorer, {"evaluations": most})}
 
 

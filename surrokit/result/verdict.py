@@ -49,14 +49,14 @@ def _of_answers(run: Run) -> Iterator[Finding]:
     if run.unchecked is not None:
         why = f"{limit_of(run)} ended the run before its first draw"
         if run.weights is not None and run.weights.refused is not None:
-            why = f"weighted answers are rejected: {run.weights.refused}"
+            why += f", and weighted answers are rejected: {run.weights.refused}"
         more = f"Raise {run.stopped.removeprefix('default_')}"
         if run.stopped == "max_calls":
             more += f" by {run.total_calls:.0f}, to twice as many"
         yield warning(
             "unchecked",
             f"not verified: the draws are not exact, but {run.unchecked}, which the target has not "
-            f"checked, as {why}. {more}",
+            f"checked: {why}. {more}",
         )
     if run.endless:
         yield warning(

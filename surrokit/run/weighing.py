@@ -196,11 +196,6 @@ class Weighing:
         """Draws paid for in rounds that are believed."""
         return sum(len(each.round) for each in self._believed)
 
-    @property
-    def _left(self) -> float:
-        """Calls left, or draws left to pay for, whichever are fewer."""
-        return min(self._calls_left, self._draws_left)
-
     def _round(self, found: Findings, n: int) -> str | None:
         """Draw, pay and correct; return why that is not believed, or None."""
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock

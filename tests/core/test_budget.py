@@ -91,7 +91,7 @@ def test_data_rows_count_as_parts_of_an_evaluation():
 # --- calls ---
 
 
-@pytest.mark.filterwarnings("ignore:the draws are not exact")
+@pytest.mark.filterwarnings("ignore:not verified")
 @pytest.mark.parametrize("max_calls", [1, 2, 3, 7, 100, 177])
 @pytest.mark.parametrize("options", [{}, {"sampler": "hmc"}, {"surrogate": "additive"}], ids=str)
 def test_never_a_call_too_many(options, max_calls):

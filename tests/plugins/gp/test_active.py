@@ -1,5 +1,8 @@
 """Exploration by values alone, where a process is least sure."""
 
+import math
+import warnings
+
 import numpy as np
 import pytest
 
@@ -183,3 +186,46 @@ def test_weighted_answers_from_values_say_what_they_cannot_see():
     means, errors = np.asarray(summary["mean"]), np.asarray(summary["mcse"])
     # a normal density, which the process expects; both coordinates have mean 0
     assert (np.abs(means) < 5.0 * errors + 0.01).all()
+
+
+def test_values_whose_weights_are_rejected_still_have_draws_a_density_and_an_evidence():
+    """They say first that nothing is verified, and their errors are infinite."""
+
+    def funnel(q):
+        return 0.125 * q[0] ** 2 + 0.5 * math.exp(-q[0]) * float(q[1:] @ q[1:]) + 1.5 * q[0]
+
+    with pytest.warns(SamplingWarning, match="not verified"):
+        run = sk.sample(sk.potential(funnel, dim=4), max_calls=60, seed=2, progress=False)
+    assert not run.accepted
+    assert not run.exact
+    assert run.total_calls <= 60
+    assert run.draws.size
+    first = run.verdict.messages[0]
+    assert first.startswith("not verified")
+    assert run.weights.refused in first
+    assert "Raise max_calls by" in first
+    assert "not verified" in str(run.summary())
+    assert np.isfinite(run.density.logpdf(np.zeros(4)))
+    for found in (run.log_evidence(), run.expectation(lambda q: q[0])):
+        assert np.isfinite(found.value)
+        assert np.isinf(found.error)
+        assert found.effective == 0.0
+
+
+def test_a_normal_density_has_weighted_answers_from_seventy_values():
+    sds = np.arange(1.0, 6.0)
+
+    names = [f"x{i}" for i in range(5)]
+    target = sk.potential(
+        lambda q: 0.5 * float(np.sum((q / sds) ** 2)),
+        parameters=dict.fromkeys(names),
+        plausible=dict.fromkeys(names, (-10.0, 10.0)),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        run = sk.sample(target, max_calls=70, seed=3, progress=False)
+    assert run.accepted
+    assert run.total_calls <= 70
+    truth = 2.5 * math.log(2.0 * math.pi) + np.log(sds).sum()
+    assert abs(float(run.log_evidence().value) - truth) < 0.05
+    assert np.allclose(run.answer.sd().value, sds, rtol=0.1)

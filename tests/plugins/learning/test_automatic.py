@@ -123,6 +123,28 @@ def test_what_is_picked_and_why(forecast, offers, timed, rows, parts, reason):
     assert reason in choice
 
 
+@pytest.mark.parametrize(
+    ("offers", "dim", "given", "few"),
+    [
+        ("", 2, FEW_CALLS, {"evaluations": 150 - automatic.LAST_ROUND}),
+        ("", 20, {"budget": Budget(max_calls=60)}, {"evaluations": 59}),  # too few for a round
+        ("", 21, FEW_CALLS, None),
+        ("", 2, {}, None),
+        ("gradient", 2, FEW_CALLS, None),
+        ("forward", 2, FEW_CALLS, None),
+    ],
+)
+def test_few_values_alone_are_spent_on_a_process_however_fast_they_are(offers, dim, given, few):
+    target = offering(*offers.split())
+    target.dim, target.paid = dim, 3.0
+    found = picked(target, costs(1e-5 if "gradient" in offers else None, value=1e-5), given)
+    if few is None:
+        assert found.surrogate != "quadratic-gp"
+        return
+    assert (found.surrogate, found.explorer) == ("quadratic-gp", ("active", few))
+    assert found.correction == "weights"
+
+
 def test_a_forecast_is_told_in_words():
     few = "decisions are expected to touch 20 of 1000 rows"
     assert str(attrs.evolve(FEW, acceptance=None)) == few
