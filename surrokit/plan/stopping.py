@@ -22,7 +22,7 @@ FIRST_LOOK = 50
 """Kept draws of each chain at which their quality is judged for the first time."""
 
 _GROWTH = 1.2  # of draws between looks: looks are few, and at most a fifth is drawn in vain
-_MOST_GROWTH = 2.0
+_MOST_GROWTH = 4.0
 
 RESERVE, SECONDS, MOST_RESERVE = 0.1, 2.0, 0.3
 """Part of ``max_seconds`` that is left, before the first draw, for a surrogate's draws in case no

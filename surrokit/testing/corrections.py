@@ -50,15 +50,9 @@ class _FailingExpansion(WrappedExpansion):
         inside = np.square(positions).sum(axis=1) < 10.0**2
         return np.where(inside, self.inner.value(positions), np.inf)
 
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        failed = (after == self.position).all(axis=1)[owners]
-        return np.where(failed, np.nan, self.inner.changes(before, after, rows, owners))
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        failed = (after == self.position).all(axis=1)
-        return np.where(failed, np.nan, self.inner.increases(before, after))
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        failed = (positions == self.position).all(axis=1)[owners]
+        return np.where(failed, np.nan, self.inner.remainders(positions, rows, owners))
 
 
 def _by_rows(make: Factory) -> bool:
