@@ -207,9 +207,11 @@ def check_cost(on: _Moves) -> None:
         proposed = Proposal(**{"positions": on.new, "status": status, **proposal})
         decider.decide(state, proposed, np.random.default_rng(1))
         spent = {kind: n - before[kind] for kind, n in recording.calls.items() if n > before[kind]}
-        most = due * on.target.n_rows if isinstance(on.target, Summed) else due
-        fits = sum(spent.values()) <= most and len(spent) <= bool(due) and "gradient" not in spent
-        must.hold(fits, f"{why}, and {most} values or rows are due; evaluated were {spent}")
+        # a value of a sum is one of all its rows
+        n_rows = on.target.n_rows if isinstance(on.target, Summed) else 1
+        found = sum(n * (1 if kind == "rows" else n_rows) for kind, n in spent.items())
+        fits = found <= due * n_rows and "gradient" not in spent
+        must.hold(fits, f"{why}, and {due * n_rows} values or rows are due; evaluated were {spent}")
     counting = CountingPotential(on.target)
     old, new = ({"value": on.target.value(q)} for q in (on.old, on.new))
     state = ChainState(positions=on.old, values=old["value"], cache=old)
