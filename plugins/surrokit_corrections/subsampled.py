@@ -8,7 +8,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import Limits
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
+from surrokit.interfaces import OK, ChainState, Proposal, StepInfo
 from surrokit.kernel.hamiltonian import state_at
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
@@ -194,7 +194,7 @@ class SubsampledDecider:
         TargetError
             If a row is farther from its expansion than its bound allows.
         """
-        wanted = proposal.moved & (proposal.status == Status.OK)
+        wanted = proposal.moved & (proposal.status == OK)
         found = self._estimates(proposal.positions, wanted, rng)
         return attrs.evolve(proposal, estimates=found)
 

@@ -9,7 +9,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit.arguments import optional_positive_integer
-from surrokit.interfaces import ChainState, Excursion, Kernel, Proposal, Sampler, Status, Tuning
+from surrokit.interfaces import (
+    NOT_FINITE,
+    OK,
+    ChainState,
+    Excursion,
+    Kernel,
+    Proposal,
+    Sampler,
+    Tuning,
+)
 from surrokit.kernel.hamiltonian import DIVERGENCE, choose, metropolis
 from surrokit.kernel.kernel import latest
 from surrokit.kernel.tuning import FIRST_LENGTH
@@ -131,7 +140,7 @@ class SubChainKernel(Kernel):
             positions=end,
             log_correction=np.where(path.moved, value - state.cache["value"], 0.0),
             moved=path.moved,
-            status=np.where(np.isnan(value), Status.NOT_FINITE, Status.OK),
+            status=np.where(np.isnan(value), NOT_FINITE, OK),
             cache=path.state.cache,
             source=self.potential,
             log_path_ratio=np.log(mean),
@@ -181,7 +190,7 @@ class _Path:
 
     def follow(self, proposal: Proposal, rng: np.random.Generator) -> None:
         """Accept a proposal of the kernel on V, or stay."""
-        state, ok, cache = self.state, proposal.status == Status.OK, proposal.cache
+        state, ok, cache = self.state, proposal.status == OK, proposal.cache
         with np.errstate(all="ignore"):
             if proposal.source is not self.potential:
                 value = np.full(len(ok), np.inf)
