@@ -248,8 +248,7 @@ def regroup(options: Mapping[str, Any]) -> dict[str, Any]:
     elif policy is not None:
         if "sampler" in given:
             raise ConfigurationError(
-                "a policy is given, but a sampler is named, so that nothing is left to pick; leave "
-                "policy out, or name neither"
+                "a policy picks the sampler, but a sampler is named; leave one of them out"
             )
         given["sampler"] = policy
     if limits:

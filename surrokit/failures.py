@@ -191,12 +191,10 @@ def tell_chance(again: Recheck, cured: int, rejected: int) -> tuple[bool, str] |
     doubt = lost >= _LITTLE
     if not again.retries:
         return doubt, (
-            f"the target fails by chance: of {again.tried} positions at which it had failed, "
-            f"{again.worked} could be evaluated when tried once more. Draws are then those of its "
-            "density times its chance to work, which is another target where that chance changes: "
-            f"about {again.rate:.0%} of the density is lost at such positions. Pass "
-            f"compute=sk.Compute(on_error='retry', retries={_needed(again.rate)}), or mend the "
-            "model"
+            f"the target fails by chance, so that about {again.rate:.0%} of its density is lost "
+            f"at such positions: {again.worked} of {again.tried} that had failed could be "
+            "evaluated when tried once more. Pass compute=sk.Compute(on_error='retry', "
+            f"retries={_needed(again.rate)}), or correct the model"
         )
     message = f"the target fails by chance: {cured} positions that failed were evaluated by a retry"
     if not rejected:
@@ -208,9 +206,8 @@ def tell_chance(again: Recheck, cured: int, rejected: int) -> tuple[bool, str] |
     if for_a_reason:
         return doubt, f"{message}; these fail for another reason, and draws are right"
     return doubt, (
-        f"{message}. Where these failed by chance, up to about {lost:.2g} "
-        f"of the density is lost, which makes another target; give compute more "
-        f"retries={_needed(rate)}, or mend the model"
+        f"{message}: up to about {lost:.2g} of the density is lost. Give compute more "
+        f"retries={_needed(rate)}, or correct the model"
     )
 
 
@@ -220,13 +217,10 @@ def tell_infinite(again: Recheck) -> str | None:
         return None
     rate = (again.infinite - again.finite + 0.5) / (again.infinite + 1)
     return (
-        f"the target's U is infinite by chance: of {again.infinite} positions at which it was, "
-        f"{again.finite} had a finite one when evaluated once more. Draws are then those of its "
-        "density times the chance of a finite U, which is another target where that chance "
-        f"changes: about {rate:.0%} of the density is lost at such positions. Let "
-        "the model raise an exception, or return NaN, where it fails, and pass "
-        f"compute=sk.Compute(on_error='retry', retries={_needed(rate)}); or mend "
-        "the model"
+        f"the target's U is infinite by chance, so that about {rate:.0%} of its density is lost "
+        f"at such positions: {again.finite} of {again.infinite} had a finite one when evaluated "
+        "once more. Let the model raise an exception, or return NaN, where it fails, and pass "
+        f"compute=sk.Compute(on_error='retry', retries={_needed(rate)})"
     )
 
 

@@ -179,9 +179,8 @@ def resume(
         except DepartedError as error:
             if is_over:
                 raise LedgerError(
-                    f"{error}. {path} is of a run that has come to its end, and that cannot be "
-                    "repeated here to the bit; read it with surrokit.open_run(...), or ask for "
-                    "more draws"
+                    f"{error}, so that the finished run in {path} cannot be repeated here to the "
+                    "bit. Read it with surrokit.open_run(...), or ask for more draws"
                 ) from error
             asked, rng, file = _begin_anew(file, sequels[-1].asked_of(asked), error)
             with observed(listening, progress=progress) as listeners:
@@ -201,8 +200,8 @@ def _begin_anew(
     if limits.calls is not None:
         if limits.calls <= spent:
             raise LedgerError(
-                f"{error}. The run would have to begin anew, but max_calls is used up; pass a "
-                "larger one, or None for no limit"
+                f"{error}, and max_calls leaves no call to begin anew. Pass a larger one, or None "
+                "for no limit"
             ) from error
         limits = attrs.evolve(limits, max_calls=limits.calls - spent)
     memo, evaluations, past = read_known([path], asked.exact, check=False)
@@ -227,9 +226,8 @@ def _begin_anew(
     with held(path, replace) as (store, lock):
         rng, file = read_generator(store), RunFile(store, lock)
     warnings.warn(
-        f"{error}. The run cannot be repeated to the bit: versions, the machine, BLAS threads or "
-        "data are others, or the target is no function of its position. It begins anew from the "
-        f"{said}, and makes none of them again",
+        f"{error}, as versions, the machine, BLAS threads or data have changed, or the target is "
+        f"no function of its position. The run begins anew with the {said}",
         SamplingWarning,
         stacklevel=3,
     )

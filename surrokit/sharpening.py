@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.arguments import is_whole
+from surrokit.arguments import is_whole, read_seed
 from surrokit.diagnostics import MIN_DRAWS
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import ChainState
@@ -57,7 +57,7 @@ def sharpen(run: Run, seed: int | np.random.Generator | None = None, *, moves: i
     flat = kept.positions.reshape(-1, kept.positions.shape[2])
     each = max(-(-moves // len(flat)), 4)  # the noise of fewer is too large
     with one_thread():
-        ends = _move(run, flat, each, np.random.default_rng(seed))
+        ends = _move(run, flat, each, read_seed(seed))
     sharpened = Sharpened(
         draws=kept.draws,
         ends=kept.ends,

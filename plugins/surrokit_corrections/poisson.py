@@ -223,7 +223,7 @@ def _check_bounds(left: FloatArray, limits: FloatArray, rows: IntArray) -> None:
     if beyond.any():
         first = int(np.flatnonzero(beyond)[0])
         raise TargetError(
-            f"row {rows[first]} must not be more than {limits[first]:.6g} nats from its expansion, "
-            f"but is by {abs(left[first]):.6g}: the bound of the next derivative that row_bounds "
-            "uses is too small, and draws would be biased"
+            f"row {rows[first]} is {abs(left[first]):.6g} nats from its expansion, more than its "
+            f"bound of {limits[first]:.6g}, so that draws would be biased. Give row_bounds larger "
+            "bounds of the next derivative"
         )

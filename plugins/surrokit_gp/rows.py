@@ -125,7 +125,7 @@ class TrainingRows:
             raise SurrogateFitError(
                 f"a Gaussian process in {self.dim} dimensions needs at least {least} distinct "
                 f"points with a finite value, got {len(self)} ({n_observed} rows were observed); "
-                f"explore for longer, {advice}or pass evaluations that are already paid for"
+                f"explore for longer, {advice}or pass evaluations that are already made"
             )
 
     # --- as equations ---

@@ -262,9 +262,9 @@ class NetworkLearner(KeepingLearner):
         least = 2 if np.count_nonzero(rows.with_slopes) >= 2 else least_points(self.dim)
         if len(rows) < least:
             raise SurrogateFitError(
-                f"a network in {self.dim} dimensions needs at least {least} distinct points of "
-                f"use, got {len(rows)} ({len(observed)} rows were observed; rows without a finite "
-                "value are of none); explore for longer, or pass evaluations that are already made"
+                f"a network in {self.dim} dimensions needs at least {least} distinct points with "
+                f"a finite value, got {len(rows)} ({len(observed)} rows were observed); explore "
+                "for longer, or pass evaluations that are already made"
             )
         return rows
 

@@ -351,9 +351,9 @@ def _count_classes(kind: str, response: FloatArray) -> int:
     found = np.unique(response)
     if len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
         raise ConfigurationError(
-            f"response of a regression that is {kind} must be whole numbers 0, 1, ..., m, each of "
-            f"which occurs in a row that counts, and at least two of them, got "
-            f"{found[:10].tolist()}; number the classes from 0, without those that never occur"
+            f"response of a regression that is {kind} must be whole numbers 0, 1, ..., m that all "
+            f"occur, at least two, got {found[:10].tolist()}; number the classes from 0, without "
+            "those that never occur"
         )
     return len(found)
 

@@ -190,8 +190,7 @@ def training_rows(observed: Evaluations, *, weighted: bool) -> tuple[Evaluations
         raise SurrogateFitError(
             f"a regressor in {dim} dimensions needs at least {least_points(dim)} distinct "
             f"points with a finite value, got {len(rows)} ({len(observed)} rows were observed, "
-            f"{np.count_nonzero(~finite)} of them not finite, and {n_distinct - len(rows)} "
-            "distinct ones were too far out); explore for longer, or give more "
-            "evaluations as warm_start"
+            f"{np.count_nonzero(~finite)} not finite, and {n_distinct - len(rows)} too far out); "
+            "explore for longer, or give more evaluations as warm_start"
         )
     return rows, trust

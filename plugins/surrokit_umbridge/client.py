@@ -167,8 +167,8 @@ def _read(text: str, status: int, where: str) -> dict[str, Any]:
             return answer
     if status >= 400:  # whatever the model raised, the server keeps to itself
         raise ServerError(
-            f"{where} failed with status {status}, and told no more than {text[:200]!r}; look at "
-            "the server's own log"
+            f"{where} failed with status {status} and answered {text[:200]!r}; read "
+            "the server's log"
         )
     raise ResultTypeError(f"{where} must answer with a JSON object, got {text[:200]!r}")
 
@@ -419,7 +419,7 @@ def potential(
     who = f"model {model.name!r} behind {model.connection.url}"
     if "Evaluate" not in model.supported or (jacobian and not has_gradient and not has_products):
         raise ConfigurationError(
-            f"{who} lacks what is asked of it; it supports "
+            f"{who} does not support what the potential needs; it supports "
             f"{', '.join(sorted(model.supported)) or 'nothing'}"
         )
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}

@@ -59,11 +59,9 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
         if told is not None:
             table.add_row(title, *(column[title] or "-" for column in columns))
     console.print(table)
-    for finding in run.verdict:
-        if finding.warns:
-            console.print(f"Warning: {finding.message}.", style="yellow", soft_wrap=True)
-        else:
-            console.print(f"Note: {finding.message}.")
+    for line in map(str, run.verdict) if wide else str(run.verdict).splitlines():
+        warns = line.startswith("Warning")
+        console.print(line, style="yellow" if warns else None, soft_wrap=warns)
     console.print(describe_searches(run.adaptation.searches), soft_wrap=True)
     for finding in () if baseline is None else baseline.verdict.warnings:
         message = f"Warning, of plain HMC: {finding.message}."

@@ -175,11 +175,13 @@ def _time_calls(
 ) -> Costs:
     """Return the costs of calls at one position, and of the batch of all chains that ``took``."""
     chains, one, seen = len(starts), starts[:1], list[float]()
+    value = _least(lambda: seen.extend(target.value(one)), now)
+    if _differ(seen, target) and isinstance(target.target, Differences):
+        target.go_by_values()
     gradient = None
     if GRADIENT in target.capabilities:
         gradient = _least(lambda: seen.extend(target.value_and_gradient(one)[0]), now)
-    value = _least(lambda: seen.extend(target.value(one)), now)
-    _compare(seen, target)
+        _differ(seen, target)
     target.drain()  # the batch holds the same position
     jacobian = None
     if target.capabilities >= {JACOBIAN, VJP}:
@@ -220,11 +222,13 @@ def _find_stairs(target: RecordingPotential, state: ChainState) -> list[str]:
     return stairs
 
 
-def _compare(values: list[float], target: RecordingPotential) -> None:
-    """Note the least and the largest of finite values at one position."""
+def _differ(values: list[float], target: RecordingPotential) -> bool:
+    """Note the least and the largest of finite values at one position if they differ."""
     finite = [float(value) for value in values if np.isfinite(value)]
+    account = target.rejections.account
     if finite:
-        target.rejections.account.note_values(min(finite), max(finite))
+        account.note_values(min(finite), max(finite))
+    return account.recheck.apart is not None
 
 
 def _least(call: Callable[[], object], now: Callable[[], float]) -> float:

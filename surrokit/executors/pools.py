@@ -212,8 +212,8 @@ def _of_executor() -> Iterator[None]:
         yield
     except Exception as error:
         raise WorkerError(
-            f"the executor that was given failed: {type(error).__name__}: {error}; its workers "
-            "must be able to import surrokit. Make it anew; a run with path=... can be resumed"
+            f"the executor that was given failed: {type(error).__name__}: {error}. Make a new one "
+            "whose workers can import surrokit; a run with path=... can be resumed"
         ) from error
 
 
@@ -247,9 +247,8 @@ class Worker:
             ) from error
         if failure is not None:
             raise ConfigurationError(
-                f"a worker cannot load the target: {failure}. What its functions import must be "
-                "installed where workers run, and data files must be found there; or pass "
-                "compute=sk.Compute(executor='threads')"
+                f"a worker cannot load the target: {failure}. Install what it imports where "
+                "workers run, with its data files, or pass compute=sk.Compute(executor='threads')"
             )
 
     def begin(self, i: int, *task: Any) -> None:

@@ -150,8 +150,8 @@ def check_row(store: Store, exact: Potential) -> None:
     if np.shape(now) != np.shape(held) or not np.allclose(now, held, _CLOSE, _CLOSE):
         raise LedgerError(
             f"{store.path} is the ledger of another target: at ({where}) it holds {_words(held)}, "
-            f"but the target {said}; give the target that it was made with, or another file. If "
-            "the target is no function of its position, pass check=False"
+            f"but the target {said}. Give the target that it was made with, or another file, or "
+            "check=False for a target that is no function of its position"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.arguments import load_library
+from surrokit.arguments import load_library, read_seed
 from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
@@ -37,7 +37,7 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
     """
     even = run
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
-        places = resampled_rows(run.log_weights, np.random.default_rng(seed))
+        places = resampled_rows(run.log_weights, read_seed(seed))
         even = attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
     groups = _groups_of(even)
     if target is not None:

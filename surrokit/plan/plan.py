@@ -490,7 +490,7 @@ def _check_weighing(plan: Plan, weigher: Weigher) -> None:
     if plan.learner is None:
         what = "there is none" if plan.surrogate is None else "a ready one does not"
         raise ConfigurationError(
-            f"weighted answers need a surrogate that learns from what is paid for, and {what}; "
+            f"weighted answers need a surrogate that learns from evaluations, and {what}; "
             "name one in surrogate=, where surrokit.batch_surrogate makes one of a function that "
             "returns a ready one, or leave correction out"
         )
@@ -513,12 +513,11 @@ def _check_safety(plan: Plan) -> None:
         return
     if not plan.learns:
         raise ConfigurationError(
-            "safety asks to mix in exact transitions, but there is no surrogate and all are exact; "
-            "leave mix out"
+            "safety has mix=, but without a surrogate all transitions are exact; leave mix out"
         )
     if plan.exact_sampler is None:
         raise ConfigurationError(
-            "safety asks to mix in exact transitions, but no sampler at hand suits the target: it "
+            "safety has mix=, but no sampler for exact transitions suits the target: it "
             "needs one that moves by gradients or values alone; enable a plugin that has one, or "
             "leave mix out"
         )

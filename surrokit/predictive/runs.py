@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.arguments import read_seed
 from surrokit.diagnostics import check_probability
 from surrokit.errors import ConfigurationError
 from surrokit.predictive.rows import RowPredictor, Rows
@@ -67,7 +68,7 @@ def predict(
 ) -> Any:
     """Return means, standard deviations and intervals; see :meth:`surrokit.Run.predict`."""
     predictor, rows = _read(run, new, offset)
-    rng = np.random.default_rng(seed)
+    rng = read_seed(seed)
     columns = _summarise(predictor, _Draws.of(run), rows, kind, interval, rng)
     if rows.index is None and isinstance(new, np.ndarray | list | tuple):
         return columns
@@ -98,7 +99,7 @@ def posterior_predictive(
     run: Any, new: Any, offset: Any, seed: int | np.random.Generator | None
 ) -> Any:
     """Return draws of new data; see :meth:`surrokit.Run.posterior_predictive`."""
-    rng, chains = np.random.default_rng(seed), run.draws.shape[0]
+    rng, chains = read_seed(seed), run.draws.shape[0]
     flat = run.draws.reshape(-1, run.draws.shape[2])
     taken: Any = slice(None)
     if run.log_weights is not None:

@@ -37,9 +37,8 @@ def advice(run: Run) -> list[str]:
             "kept draws are not touched by that" if frozen else "draws were kept under adaptation"
         )
         found.append(
-            f"schedule {run.parts['schedule']!r} had said that it was frozen, and yet deployed "
-            f"{len(late)} more surrogates, the first after iteration {late[0]}: {harm}; mend the "
-            "schedule"
+            f"schedule {run.parts['schedule']!r} deployed {len(late)} more surrogates after it "
+            f"was frozen, the first after iteration {late[0]}: {harm}. Correct the schedule"
         )
     found += [*separate_modes(run), *_cut(run), *_at_bounds(run)]
     if len(run.kept) >= FEWEST_ITERATIONS:
@@ -60,10 +59,10 @@ def _broken_gradients(run: Run) -> Iterator[str]:
     if run.kept.divergent.any() and broken.value <= reached:
         pairs = zip(run.labels, broken.position, strict=True)
         yield (
-            f"at {broken.count} positions, the likeliest of them "
-            f"{', '.join(f'{label} = {x:.6g}' for label, x in pairs)}, the gradient is not finite "
-            "though the potential is: paths end there, and draws miss this region; mend the "
-            "gradient, or do without it by surrogate='additive' or sampler='random-walk'"
+            f"the gradient is not finite at {broken.count} positions where the potential is, the "
+            f"likeliest of them {', '.join(f'{label} = {x:.6g}' for label, x in pairs)}, so that "
+            "draws miss this region. Correct the gradient, or do without it by "
+            "surrogate='additive' or sampler='random-walk'"
         )
 
 
@@ -76,9 +75,9 @@ def _at_bounds(run: Run) -> Iterator[str]:
             if np.isfinite(bound) and close.any():
                 yield (
                     f"{close.sum()} of {len(columns)} draws of {run.labels[i]!r} lie within "
-                    f"{steps} floating-point numbers of its bound {bound:g}: whatever probability "
-                    "lies closer still is lost; move the bound to 0 (1 - p in place of p), or "
-                    "sample a logarithm"
+                    f"{steps} floating-point numbers of its bound {bound:g}: any probability "
+                    "closer still is lost. Move the bound to 0 (1 - p in place of p), or sample "
+                    "a logarithm"
                 )
 
 
@@ -97,10 +96,10 @@ def _cut(run: Run) -> Iterator[str]:
     if few or bias > 0.1:
         part = "a part" if few else f"up to about {bias:.2f}"
         yield (
-            f"{run.stopped} cut the draws off after {len(run.kept)} of each chain; where the cost "
-            "of an iteration depends on position, so does their number, and means are off by "
-            f"{part} of their Monte Carlo error{' that so few cannot tell' if few else ''}; ask "
-            "for a number of draws, or allow for more of them"
+            f"{run.stopped} cut the draws off after {len(run.kept)} of each chain, and an "
+            f"iteration costs more in some places: means are biased by {part} of their Monte "
+            f"Carlo error{', unknown from so few' if few else ''}. Ask for a number of draws, or "
+            "allow for more of them"
         )
 
 
@@ -116,35 +115,35 @@ def _rejected(run: Run) -> Iterator[str]:
     step, tuned = run.kept.step_size[-1], "step_size" in run.sampler.tunes
     if paths < nothing and moves < _LITTLE:
         advised = (
-            "warm-up found no steps that work where the chains are; look at the target there "
-            "(surrokit.check_gradient compares its gradient with its value), start elsewhere "
-            f"with initial=..., warm up for longer, or use {others}"
+            "warm-up found no steps that work where the chains are. Compare gradients with "
+            "values there (surrokit.check_gradient), start elsewhere with initial=..., warm up "
+            f"for longer, or use {others}"
         )
         if not tuned and not np.isnan(step):
             advised = (
-                f"the step size of {step:.3g} is too large; give the sampler a smaller step_size, "
+                f"the step size of {step:.3g} is too large. Give the sampler a smaller step_size, "
                 "or none, so that warm-up finds one"
             )
         elif tuned and not len(run.warmup):
             advised = (
-                f"no warm-up tuned the step size of {step:.3g}; pass warmup=..., or give the "
+                f"no warm-up tuned the step size of {step:.3g}. Pass warmup=..., or give the "
                 "sampler a step_size"
             )
         yield (
-            "next to nothing was accepted, for the paths themselves fail (path acceptance "
+            "nearly all proposals were rejected, as the paths themselves fail (path acceptance "
             f"{paths:.3f}): {advised}"
         )
     elif run.surrogate is not None and exact < _LITTLE and paths > 0.2:  # steps are not to blame
         yield (
-            f"next to nothing was accepted (acceptance {exact:.3f}, of the paths alone "
-            f"{paths:.3f}): the surrogate is wrong where the chains are; explore for longer, "
+            f"nearly all proposals were rejected (acceptance {exact:.3f}, of the paths alone "
+            f"{paths:.3f}): the surrogate is wrong where the chains are. Explore for longer, "
             "learn for longer with schedule='greville', use another surrogate, or "
             f"{advise_mixing(run.adaptation.mix)}"
         )
     elif moves < nothing:
         yield (
-            f"next to nothing was accepted: chains moved in {moves:.3f} of the kept iterations; "
-            f"start elsewhere with initial=..., warm up for longer, or use {others}"
+            f"nearly all proposals were rejected: chains moved in {moves:.3f} of the kept "
+            f"iterations. Start elsewhere with initial=..., warm up for longer, or use {others}"
         )
 
 
@@ -166,8 +165,8 @@ def _stuck(run: Run) -> Iterator[str]:
     if longest[chain] >= 50 and chance <= 1e-3:
         yield (
             f"chain {chain} did not move for {longest[chain]} kept iterations, though up to "
-            f"{usual:.2f} of a chain's proposals were accepted: draws miss part of the target; "
-            f"warm up for longer, start elsewhere, or {advise_mixing(run.adaptation.mix)}"
+            f"{usual:.2f} of a chain's proposals were accepted: draws miss part of the target. "
+            f"Warm up for longer, start elsewhere, or {advise_mixing(run.adaptation.mix)}"
         )
 
 
@@ -226,8 +225,8 @@ def mixing(run: Run) -> Iterator[Finding]:
             worst = int(np.nanargmin(ess))
             yield warning(
                 "effective_draws",
-                f"the draws of {run.labels[worst]!r} are worth {ess[worst]:.0f} effective ones "
-                f"where {FEWEST_EFFECTIVE} are the least to go by; draw more",
+                f"the draws of {run.labels[worst]!r} are worth {ess[worst]:.0f} effective ones, "
+                f"and at least {FEWEST_EFFECTIVE} are needed. Draw more",
             )
     elif len(run.kept):
         found = warning if run.stopped in LIMITS else note
@@ -254,13 +253,13 @@ def _disagreement(run: Run) -> Iterator[str]:
         worst = over[np.argsort(-rhat[over], kind="stable")]
         which = _first_named([f"{run.labels[i]!r} {rhat[i]:.4g}" for i in worst])
         yield (
-            f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet; draw "
-            "more, and where it stays look for separate modes, or for starts too far out"
+            f"R-hat is above {LARGEST_RHAT} for {which}: chains do not agree on these yet. Draw "
+            "more; where it stays, look for separate modes, or for starts too far out"
         )
     missing = np.isnan(rhat) & run.parameters.varies
     if missing.any():
         still = ", ".join(label for label, one in zip(run.labels, missing, strict=True) if one)
-        yield f"R-hat is missing for {still}: the chains hardly moved there, or never"
+        yield f"R-hat is missing for {still}: chains did not move, or rarely. Draw more"
 
 
 def _first_named(names: list[str]) -> str:
@@ -274,12 +273,12 @@ def slow_tails(run: Run) -> Iterator[Finding]:
     followed = GRADIENT in run.sampler.needs or run.calls.get("gradient", 0) > 0
     if learns or not heavy.size or not followed:
         return
-    learnt = "without a surrogate, which learns little of such tails, "
+    learnt = "without a surrogate, which cannot learn such tails, "
     yield warning(
         "heavy_tails",
         f"draws of {_first_named([repr(run.labels[i]) for i in heavy])} have heavy tails on both "
-        f"sides, where chains go slowly; use sampler='hmc' {learnt if run.surrogate else ''}with "
-        "all its settings left to be tuned: it learns coordinates in which such tails are normal",
+        f"sides, where chains move slowly. Use sampler='hmc' {learnt if run.surrogate else ''}and "
+        "leave its settings to be tuned: it learns coordinates in which such tails are normal",
     )
 
 
@@ -364,9 +363,9 @@ def separate_modes(run: Run) -> Iterator[str]:
         missed = "; draws miss modes altogether" if visits.missed.any() else ""
         yield (
             f"the target has {len(visits.modes)} modes, and chains went from one to another "
-            f"{visits.moves} times{missed}: {visits.tell(run.labels, run.draws)}. The draws at "
-            "each tell where chains began, and nothing of the target; begin chains at all of them "
-            "with initial=..., and weigh each by itself, or find coordinates in which they are one"
+            f"{visits.moves} times{missed}, so that each mode's share of the draws is that of the "
+            "starts. Begin chains at every mode with initial=... and weigh each by itself, or find "
+            f"coordinates in which they are one; {visits.tell(run.labels, run.draws)}"
         )
 
 
@@ -377,19 +376,17 @@ def modes_left(run: Run) -> Iterator[Finding]:
         yield warning(
             "exchange",
             f"the density stays the same where {one} and {other} are exchanged, so that each side "
-            f"has half of the mass, and one of them {run.exchange.part:.0%} of the draws; read "
-            "results up to this exchange, or declare an order of the numbers that tell the two "
-            "apart, such as surrokit.ordered(2)",
+            f"has half of the mass, but one has {run.exchange.part:.0%} of the draws. Read "
+            "results up to this exchange, or declare an order, such as surrokit.ordered(2)",
         )
     if run.modes is not None and run.modes.believed:
         yield from _unseen(run, run.modes)
     elif run.modes is not None:
         yield note(
             "modes_left",
-            "searches for modes ended where hardly any mass is (potential "
-            f"{run.modes.values[0]:.6g} is the least), in a funnel or in a shape unlike a normal "
-            "one, so chains began at their starts; if they mix badly, give the target other "
-            "coordinates, such as non-centred ones of a hierarchical model",
+            "searches for modes ended in a funnel or another place with little mass (least "
+            f"potential {run.modes.values[0]:.6g}), so that chains began at their starts. If they "
+            "mix badly, use other coordinates, such as non-centred ones of a hierarchical model",
         )
 
 
@@ -407,16 +404,17 @@ def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
     heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
     what = (
         f"searches for modes ended in {'one place' if len(modes) == 1 else f'{len(modes)} places'}"
-        f" ({heights}{', ...' if len(ends) > 6 else ''}): by Good and Turing's estimate {part:.0%} "
-        "of further searches would end at a mode that none has found, at most "
-        f"{bound:.0%} with a probability of 0.95"
+        f" ({heights}{', ...' if len(ends) > 6 else ''}), and {part:.0%} of further ones would end "
+        f"at a new mode of unknown mass (Good and Turing; at most {bound:.0%}, probability 0.95)"
     )
     if modes.ended.sum() == 1:
-        what = f"a single search for modes came to its end, of {modes.searches}"
-    budget = "raise max_calls, " * (run.stopped == "max_calls")
+        what = (
+            f"a single search for modes of {modes.searches} ended, so that other modes of unknown "
+            "mass may exist"
+        )
+    budget = "Raise max_calls. " * (run.stopped == "max_calls")
     yield warning(
         "unseen_modes",
-        f"{what}; nothing says how much of the mass another mode holds; {budget}begin in more "
-        "places with initial=..., let the explorer make more searches, or say in plausible= where "
-        "to look",
+        f"{what}. {budget}Begin in more places with initial=..., let the explorer make more "
+        "searches, or give the region to search by plausible=",
     )

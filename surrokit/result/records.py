@@ -24,6 +24,9 @@ class Finding:
     message: str  #: What was found and what to do about it, without a full stop.
     warns: bool  #: Whether the draws may be wrong by it, or worth less than they seem.
 
+    def __str__(self) -> str:
+        return f"{'Warning' if self.warns else 'Note'}: {self.message}."
+
 
 def warning(name: str, message: str) -> Finding:
     """Return a finding by which the draws may be wrong, or worth less than they seem."""
@@ -37,7 +40,7 @@ def note(name: str, message: str) -> Finding:
 
 @attrs.frozen
 class Verdict:
-    """All findings about a run; as text, a line for each."""
+    """All findings about a run; as text, at most five lines, the most important ones first."""
 
     findings: tuple[Finding, ...] = ()
 
@@ -68,8 +71,15 @@ class Verdict:
         return iter(self.findings)
 
     def __str__(self) -> str:
-        kinds = {True: "Warning", False: "Note"}
-        return "\n".join(f"{kinds[each.warns]}: {each.message}." for each in self.findings)
+        lines, most = [str(each) for each in self.findings], 5
+        if len(lines) > most:
+            rest = self.findings[most - 1 :]
+            warned = sum(each.warns for each in rest)
+            lines[most - 1 :] = [
+                f"Note: {len(rest)} more findings, {warned} of them warnings; list(run.verdict) "
+                "and --wide have all."
+            ]
+        return "\n".join(lines)
 
 
 @attrs.frozen(kw_only=True)

@@ -257,7 +257,7 @@ class Run:
                 f"{len(flat)} draws"
             )
         logs = np.zeros(len(flat)) if self.log_weights is None else self.log_weights
-        rows = np.random.default_rng(rng).choice(len(flat), int(n), p=shares(logs))
+        rows = read_seed(rng).choice(len(flat), int(n), p=shares(logs))
         return np.asarray(flat[rows])
 
     def expectation(

@@ -50,15 +50,15 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         yield warning(
             "unchecked",
             f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and "
-            f"these are {run.unchecked}. The target has not checked them; raise "
+            f"these are {run.unchecked}, which the target has not checked. Raise "
             f"{run.stopped.removeprefix('default_')}",
         )
     if run.endless:
         yield warning(
             "improper",
             f"far from the draws the density does not decay along {', '.join(run.endless)}, or no "
-            "faster than 1 / distance, so that no distribution has it, and the draws mean nothing; "
-            "declare bounds or a prior",
+            "faster than 1 / distance: it has no finite integral, and the draws have no meaning. "
+            "Declare bounds or a prior",
         )
     if run.answer is not None:
         yield from _of_weighted(run)
@@ -66,7 +66,7 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         advised = "raise max_calls, so that the surrogate learns from more, or chains can go on"
         if len(run.kept) and run.unchecked is None:
             advised = "the draws are those of chains on which the exact potential decided"
-        message = f"weighted answers are refused: {run.weights.refused}; {advised}"
+        message = f"weighted answers are rejected: {run.weights.refused}; {advised}"
         yield warning("weights", message)
 
 
@@ -84,15 +84,15 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
     if len(rounds) == 1:
         yield warning(
             "one_round",
-            "there was one round of weighted answers alone, so that nothing says whether another "
-            "would agree; raise max_calls",
+            "there was one round of weighted answers alone, and no other to compare it with. "
+            "Raise max_calls",
         )
     kinds = {kind for kind, n in run.calls.items() if n}
     if kinds <= {"value"} and getattr(run.surrogate, "n_gradients", None) == 0:
         yield warning(
             "by_values",
             "the surrogates have learnt from values alone, so that a thin arm or a heavy tail may "
-            "be missing from the answers and from their errors; give gradients, or let chains go "
+            "be missing from the answers and from their errors. Give gradients, or let chains go "
             "on (correction='metropolis')",
         )
     if run.weights.refused is not None:
@@ -103,8 +103,8 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
         if few.any():
             yield warning(
                 "heavy_tails",
-                f"the {name} of {_named(run, few)} rests on few draws in a heavy tail, so that its "
-                "error is hardly known and its interval wide; go by quantiles, or raise effective= "
+                f"the {name} of {_named(run, few)} depends on few draws in a heavy tail, so that "
+                "its error is uncertain and its interval wide. Use quantiles, or raise effective= "
                 "of the correction 'weights'",
             )
     yield from _of_few_answers(run)
@@ -117,16 +117,16 @@ def _of_few_answers(run: Run) -> Iterator[Finding]:
     worst = int(np.argmin(np.nan_to_num(ess)))
     yield warning(
         "effective_draws",
-        f"the answers about {run.labels[worst]!r} are worth {ess[worst]:.0f} independent draws "
-        f"where {FEWEST_EFFECTIVE} are the least to go by; raise max_calls",
+        f"the answers about {run.labels[worst]!r} are worth {ess[worst]:.0f} independent draws, "
+        f"and at least {FEWEST_EFFECTIVE} are needed. Raise max_calls",
     )
     # with fewer effective draws any tail may seem heavy
     tried = run.calls.get("gradient", 0) and np.min(ess) >= 20
     if tried and (heavy := heavy_tails(run.resampled(2000, rng=0))).any():
         yield warning(
             "heavy_tails",
-            f"{_named(run, heavy)} seem to have heavy tails on both sides, of which surrogates "
-            "learn little; use sampler='hmc' without a surrogate and max_calls, or give the target "
+            f"{_named(run, heavy)} seem to have heavy tails on both sides, which surrogates cannot "
+            "learn. Use sampler='hmc' without a surrogate and max_calls, or give the target "
             "coordinates in which such tails are normal",
         )
 
@@ -153,7 +153,7 @@ _STOPPED = {
 
 def _of_ending(run: Run) -> Iterator[Finding]:
     if run.stopped in LIMITS and run.length == "fixed":
-        message = f"{run.stopped} allowed no more draws, as settled before the first"
+        message = f"{run.stopped} allowed no more draws, as decided before the first"
         yield note("stopped", message)
     elif run.stopped in _STOPPED:
         yield note("stopped", _STOPPED[run.stopped])
@@ -179,9 +179,9 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     if (apart := run.recheck.apart) is not None:
         yield warning(
             "noisy",
-            "the target is not a function: at one position its potential was "
-            f"{apart[0]:.10g} and then {apart[1]:.10g}. Acceptance by such values is "
-            "not exact; fix the seed of a random model, or ask its solver for smaller errors",
+            f"the target is not a function: at one position its potential was {apart[0]:.10g} and "
+            f"then {apart[1]:.10g}, so that draws are those of the mean of exp(-U). Unless this is "
+            "the density, fix the seed of a random model, or lower the tolerance of its solver",
         )
     if not run.failures:
         return
@@ -201,8 +201,8 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     )
     if harms := bool(run.recheck.near) or somewhere:
         message += (
-            ". Draws lack the probability there; let the target return inf where its density is "
-            'zero, or mend it (compute=sk.Compute(on_error="raise") stops at the first failure)'
+            ", and draws lack the probability there. Let the target return inf where its density "
+            'is zero, or correct it (compute=sk.Compute(on_error="raise") stops at a failure)'
         )
     yield (warning if harms else note)("failures", message)
 
@@ -216,10 +216,9 @@ def _failing_chains(run: Run) -> Iterator[Finding]:
     if failed >= 0.9 and stood.any():
         yield warning(
             "failing_chain",
-            f"{chains_named(np.flatnonzero(stood))} never moved in "
-            f"{len(trace)} iterations, in {failed:.0%} of which the target failed: it fails "
-            "wherever such a chain would go; begin it elsewhere with initial=..., or mend the "
-            "model there (run.failure_kinds has the first failure of each kind)",
+            f"{chains_named(np.flatnonzero(stood))} never moved in {len(trace)} iterations, and "
+            f"the target failed in {failed:.0%} of them. Begin elsewhere with initial=..., or "
+            "correct the model there (run.failure_kinds has the first failure of each kind)",
         )
 
 
@@ -241,12 +240,12 @@ def _of_course(run: Run) -> Iterator[Finding]:
     if not went.frozen_before_draws:
         yield note(
             "adaptation",
-            "the draws are exact only in the limit of a vanishing adaptation: "
-            "draws were kept while the surrogate still adapted",
+            "draws were kept while the surrogate still adapted, so that they are exact only in "
+            "the limit of a vanishing adaptation",
         )
     if run.chosen is not None and run.chosen.fallback:
         sampler, reason = run.chosen.fallback
-        yield note("fallback", f"the surrogate was given up for {sampler}: {reason}")
+        yield note("fallback", f"{sampler} replaced the surrogate: {reason}")
     if n := int(run.divergences.sum()):
         failures = ", ".join(f"{n} {kind}" for kind, n in run.path_failures.items() if n)
         steps = "a smaller step size"
@@ -257,8 +256,8 @@ def _of_course(run: Run) -> Iterator[Finding]:
     if went.recalled:
         yield note(
             "recalled",
-            "chains went on from draws of an earlier run, and nothing was explored: a mode that it "
-            "has missed is missed again; give initial=... to explore afresh",
+            "chains continued from draws of an earlier run without exploration, so that a mode "
+            "which it missed is missed again. Give initial=... to explore anew",
         )
 
 
@@ -270,14 +269,13 @@ def _of_surrogate(run: Run) -> Iterator[Finding]:
     if part >= 0.01:
         yield note(
             "border",
-            f"{part:.2g} of the draws lie beyond all that the surrogate has learnt from; they are "
-            "exact, but chains go there and back slowly: a longer exploration would help",
+            f"{part:.2g} of the draws lie beyond the surrogate's training points: they are exact, "
+            "but chains move there slowly. A longer exploration would help",
         )
     if run.surrogate is not None and run.adaptation.missed:
         yield warning(
             "missed",
-            "the exploration ended while the target still went on where the surrogate's mass ends: "
-            "draws may come there too rarely, in all chains alike; let it pay for more, "
-            "explorer=('rounds', {'evaluations': ...}), or "
+            "the target has mass beyond where the surrogate's ends, and chains may go there too "
+            "rarely, all alike. Allow for more, explorer=('rounds', {'evaluations': ...}), or "
             f"{advise_mixing(run.adaptation.mix)}",
         )

@@ -54,8 +54,7 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
     if not asked.is_open:
         if asked.policy is not None:
             raise ConfigurationError(
-                "a policy is named as sampler, but a surrogate is named too, so that nothing is "
-                "left to pick; leave one of them out"
+                "a policy picks the surrogate, but a surrogate is named; leave one of them out"
             )
         return check_plan(make_plan(composer, asked, rng))
     _check_given(composer, asked)

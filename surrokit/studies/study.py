@@ -107,7 +107,7 @@ class Description:
         if beside:
             raise ConfigurationError(
                 f"the file of a study holds no prior of {beside[0]!r}; leave it out, and add it to "
-                "the log density that is told"
+                "the log densities"
             )
         has_data, has_prior = self.data is not None, self.prior is not None
         if has_data != (self.noise_sd is not None) or (has_prior and not has_data):
@@ -139,7 +139,7 @@ class Description:
         given = {name: array for name, array in results.items() if array is not None}
         if given.keys() != self.shapes.keys():
             raise ConfigurationError(
-                f"this study is told {' and '.join(self.shapes)}, got "
+                f"this study needs {' and '.join(self.shapes)}, got "
                 f"{' and '.join(given) or 'nothing'}"
             )
         found = {name: numbers(name, given[name]) for name in self.shapes}

@@ -159,8 +159,8 @@ def _read(text: str, columns: Sequence[str], context: Mapping[str, Any]) -> tupl
         return parsed, {str(name) for name in parsed.required_variables}
     except (formulaic.errors.FormulaicError, SyntaxError) as error:
         raise ConfigurationError(
-            f"formula {text!r} cannot be read: {_plain_text(error)}; write it such as "
-            "'y ~ x + C(group)'. Offsets go beside it, and effects that vary by group need Bambi"
+            f"formula {text!r} cannot be read: {_plain_text(error)}. Write it like "
+            "'y ~ x + C(group)', with offsets beside it; effects that vary by group need Bambi"
         ) from error
 
 

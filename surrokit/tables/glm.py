@@ -263,7 +263,7 @@ def _order_levels(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> M
     kept = [k for k, name in enumerate(made.columns) if name != INTERCEPT]
     if not kept:
         raise ConfigurationError(
-            "an ordinal regression needs a covariate, since its cutpoints stand for the "
+            "an ordinal regression needs a covariate, since its cutpoints are the "
             "intercept; write y ~ x"
         )
     places = np.array([order.index(one) for one in occurring], dtype=np.float64)
@@ -290,8 +290,8 @@ def _order(made: Matrices, frame: Any, levels: Sequence[Any] | None) -> list[str
     kind: Any = frame[made.label].dtype if made.label in frame.columns else None
     if not getattr(kind, "ordered", False):
         raise ConfigurationError(
-            f"nothing says the order of the levels {', '.join(made.levels[:10])} of response "
-            f"{made.label!r}; give the order by levels=[...], the lowest level first, or make the "
+            f"levels {', '.join(made.levels[:10])} of response {made.label!r} have no order; "
+            f"give the order by levels=[...], the lowest level first, or make the "
             "column an ordered categorical"
         )
     return [str(one) for one in kind.categories]

@@ -189,7 +189,7 @@ def sum_if_safe(
     try:
         if wanted is None and n_rows < max(ENOUGH_ROWS, 10 * dim):
             raise NotASumError(
-                f"a sum over rows pays from {ENOUGH_ROWS} observed numbers on, 10 for each "
+                f"a sum over rows is faster from {ENOUGH_ROWS} observed numbers on, 10 for each "
                 f"parameter, and it has {n_rows} for {dim}"
             )
         return read().as_sum(whole, start), ""

@@ -121,8 +121,8 @@ def check_rank(design: FloatArray, columns: Sequence[str], flat: BoolArray) -> N
     tied = [name for name, part in zip(names, direction, strict=True) if part > 1e-6]
     raise ConfigurationError(
         f"columns {', '.join(tied)} of the design are linearly dependent in the "
-        f"{len(design)} rows that count, so that data do not tell their coefficients apart, and a "
-        "flat prior neither; leave one of them out, or give them a prior"
+        f"{len(design)} rows that count, so that neither data nor a flat prior determine their "
+        "coefficients; leave one of them out, or give them a prior"
     )
 
 
@@ -160,9 +160,8 @@ def check_separation(
     large = np.abs(direction) > 1e-6 * np.abs(direction).max()
     named = ", ".join(name for name, is_large in zip(names, large, strict=True) if is_large)
     raise ConfigurationError(
-        f"columns {named} of the design separate the responses: rows in which they differ from the "
-        "others have all the same response, so that coefficients grow without end under a flat "
-        "prior; give these columns a prior, or join levels"
+        f"columns {named} of the design separate the responses, so that their coefficients grow "
+        "without end under a flat prior; give these columns a prior, or join levels"
     )
 
 

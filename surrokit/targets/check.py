@@ -110,8 +110,8 @@ def check_start(target: Potential, chains: ChainState) -> None:
     if np.isfinite(slope) and abs(slope - length) > 0.3 * length + rounding:
         warnings.warn(
             f"the gradient does not agree with the value: along it the target's slope is "
-            f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, acceptance suffers; "
-            "see surrokit.check_gradient(target, position)",
+            f"{slope:.6g}, but its length is {length:.6g}. Draws stay exact, but acceptance falls: "
+            "use surrokit.check_gradient(target, position)",
             GradientWarning,
             stacklevel=2,
         )

@@ -81,7 +81,7 @@ def bridge(
             f"{draws.shape}; draw more"
         )
     if not np.ptp(draws, axis=1).any(axis=0).all():
-        raise NumericalError("the chains never moved, so that they tell no evidence; draw more")
+        raise NumericalError("the chains never moved, and give no evidence; draw more")
     n, dim = draws.shape[1:]
     law = StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
     late, *known = (
@@ -233,6 +233,6 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     at_ours, at_theirs = weights * expit(found - ours), expit(theirs - found)
     first = mean_error(at_ours[..., None])[0] / at_ours.mean()
     if not np.isfinite(first):
-        raise NumericalError("the chains hardly move, so that they tell no evidence; draw more")
+        raise NumericalError("the chains rarely moved, and give no evidence; draw more")
     second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
     return _estimate(found - level, first**2 + second**2, np.inf, 0.0)

@@ -12,7 +12,7 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SamplingWarning
 from surrokit.result.advice import advice
 
-BROKEN = "the gradient is not finite though the potential is"
+BROKEN = "the gradient is not finite at"
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "seed": 1, "progress": False}
 
 

@@ -117,6 +117,11 @@ def test_a_number_of_draws_is_whole(exact, n):
         exact.resampled(n)
 
 
+def test_a_seed_is_a_whole_number(exact):
+    with pytest.raises(ConfigurationError, match="seed must be a whole number of at least 0"):
+        exact.resampled(10, rng="a")
+
+
 @pytest.mark.parametrize("run", ["exact", "weighted"])
 def test_draws_of_equal_weight_are_among_the_draws(run, request):
     run = request.getfixturevalue(run)

@@ -349,7 +349,7 @@ def by_chance(
 
 def lost(finding):
     """Return the part of the density that a finding says is lost."""
-    (share,) = re.findall(r"about ([\d.e-]+)(%?) of the density is lost", finding.message)
+    (share,) = re.findall(r"about ([\d.e-]+)(%?) of (?:the|its) density is lost", finding.message)
     return float(share[0]) * (0.01 if share[1] else 1.0)
 
 
@@ -485,6 +485,19 @@ def test_a_noisy_model_is_told(fails):
     assert finding.warns
 
 
+def test_estimates_of_a_density_are_drawn_from_without_differences():
+    """Chains keep the estimate at their position (Andrieu and Roberts 2009)."""
+    rng = np.random.default_rng(2)
+    target = sk.potential(lambda q: value(q) + 0.5 * rng.standard_normal(), dim=2)
+    run = quietly(target, sampler=None, warmup=None, draws=1500)
+    assert run.total_calls < 10_000  # by differences it stopped at the limit of 600,000
+    flat = run.draws.reshape(-1, 2)
+    error = 5.0 / np.sqrt(run.ess().min())
+    assert np.abs(flat.mean(axis=0)).max() < error
+    assert np.abs(flat.std(axis=0) - 1.0).max() < error
+    assert "the mean of exp(-U)" in run.verdict.named("noisy")[0].message
+
+
 # --- chains and starts ---
 
 
@@ -504,9 +517,9 @@ def test_a_chain_that_only_ever_fails_is_told(failure):
     assert bool(told) == bool(run.failures)
     for finding in told:
         assert finding.warns
-        start = "chain 1 never moved in 100 iterations, in 100% of which the"
+        start = "chain 1 never moved in 100 iterations, and the"
         assert finding.message.startswith(start)
-        assert "begin it elsewhere with initial=..., or mend the model there" in finding.message
+        assert "Begin elsewhere with initial=..., or correct the model there" in finding.message
 
 
 def test_starts_avoid_where_the_target_fails():
@@ -575,7 +588,7 @@ def test_a_failure_that_only_the_warm_up_met_is_reported():
     assert run.failures == run.recheck.near == 1
     (message,) = said
     assert f"first at a = {calls[49][0]:.6g}, b = {calls[49][1]:.6g}: returned NaN" in message
-    assert "Draws lack the probability there" in message
+    assert "draws lack the probability there" in message
 
 
 def test_without_draws_failures_are_reported_all_the_same():
@@ -601,7 +614,7 @@ def test_a_run_that_is_ended_among_its_draws_and_its_file_tell_of_the_same_failu
     run, (message,) = warned(target, sampler="random-walk", observers=[Interrupting()], path=path)
     assert (run.stopped, run.recheck.tried) == ("interrupted", 0)
     assert run.recheck.near > 0
-    assert "Draws lack the probability there" in message
+    assert "draws lack the probability there" in message
     assert sk.open_run(path).verdict.named("failures") == run.verdict.named("failures")
 
 

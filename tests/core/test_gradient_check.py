@@ -107,14 +107,14 @@ def test_a_position_may_be_given_by_name():
 
 def test_a_run_with_a_wrong_gradient_warns():
     for gradient in WRONG.values():
-        said = r"see surrokit.check_gradient\(target, position\)$"
+        said = r"use surrokit.check_gradient\(target, position\)$"
         with pytest.warns(GradientWarning, match=said):
             sk.sample(target(gradient), sampler="hmc", **RUN)
 
 
 def test_an_exploration_with_a_wrong_gradient_warns():
     surrogate = sk.batch_surrogate(lambda evaluations, rng: target(right))
-    with pytest.warns(GradientWarning, match="Draws stay exact, acceptance suffers"):
+    with pytest.warns(GradientWarning, match="Draws stay exact, but acceptance falls"):
         sk.sample(target(WRONG["factor"]), surrogate=surrogate, **RUN)
 
 

@@ -137,11 +137,11 @@ def told(bounded_run):
 def test_separate_modes_are_told_with_places_heights_and_shares(told):
     run = told(np.tile([[0], [0], [1]], (1, 50)))
     (found,) = [each for each in advice(run) if "modes" in each]
-    assert "the target has 2 modes, and chains went from one to another 0 times: " in found
+    assert "the target has 2 modes, and chains went from one to another 0 times, so that " in found
     assert "rate = 0, slope = 0, w[0] = 0, w[1] = 0 (potential 3, 5 of 8 searches, " in found
     assert "w[0] = 10" in found
     assert "(1 nats higher, 2 of 8 searches, 33.3 % of the draws)" in found
-    assert "begin chains at all of them with initial=..." in found
+    assert "Begin chains at every mode with initial=..." in found
     assert any("has 2 modes" in note for note in judge(run).messages)
 
 

@@ -25,7 +25,7 @@ from surrokit.testing.targets import Gaussian
 
 WALK = ("random-walk", {"step_size": 1.5})
 ALONE = {"sampler": WALK, "chains": 1, "seed": 4, "progress": False, "initial": [0.0, 0.0]}
-FEW = "max_seconds cut the draws off after .* of each chain; where the cost of an iteration"
+FEW = "max_seconds cut the draws off after .* of each chain, and an iteration costs more"
 
 
 # --- the number of draws ---
@@ -200,7 +200,7 @@ def test_what_draws_cost_does_not_change_how_many_there_are(monkeypatch):
     for run in runs:
         np.testing.assert_array_equal(run.draws, runs[0].draws)
     assert 10 < len(runs[0].kept) < 60
-    settled = "max_seconds allowed no more draws, as settled before the first"
+    settled = "max_seconds allowed no more draws, as decided before the first"
     assert settled in judge(runs[0]).messages
 
 
@@ -221,7 +221,7 @@ def test_a_gross_excess_is_cut_and_said(monkeypatch):
 
 def test_the_iteration_that_the_limit_falls_into_is_dropped(monkeypatch):
     target = Dear(monkeypatch, seconds=(1.0, 1.0))
-    with pytest.warns(SamplingWarning, match=FEW + ".* that so few cannot tell; ask for a"):
+    with pytest.warns(SamplingWarning, match=FEW + ".*, unknown from so few. Ask for a"):
         run = sk.sample(target, warmup=0, max_seconds=9.5, draws=100, **ALONE)
     assert len(run.kept) == 8  # and the start
     assert target.now[0] == 10.0
@@ -290,7 +290,7 @@ def test_calls_that_vary_and_cut_a_few_draws_off_are_complained_of(bounded_run):
     (found,) = advice(cut)
     assert found.startswith("max_calls cut the draws off after 50 of each chain")
     assert re.search(
-        r"means are off by up to about 0\.[1-9]\d of their Monte Carlo error; ask", found
+        r"means are biased by up to about 0\.[1-9]\d of their Monte Carlo error. Ask", found
     )
     assert advice(attrs.evolve(cut, length="fixed")) == []
     even = attrs.evolve(kept, calls={**calls, "value": 3 * np.arange(50)})

@@ -152,7 +152,7 @@ def test_a_figure_that_cannot_be_had_is_missing(bounded_run):
     assert stuck.to_dict()["rhat_max"] is None
     told = [note for note in judge(stuck).messages if "R-hat" in note]
     assert told == [
-        "R-hat is missing for rate, slope, w[0], w[1]: the chains hardly moved there, or never"
+        "R-hat is missing for rate, slope, w[0], w[1]: chains did not move, or rarely. Draw more"
     ]
     few = changed(bounded_run, draws=bounded_run.draws[:, :3], seconds=bounded_run.kept.seconds[:3])
     assert "R-hat is missing, as it needs 4 draws of each chain; draw more" in judge(few).messages
@@ -207,7 +207,7 @@ def test_of_a_few_iterations_nothing_is_said(bounded_run):
     nothing = {"path_acceptance": np.zeros((3, 50)), "accepted": np.zeros((3, 50), dtype=bool)}
     run = changed(bounded_run, **nothing)
     (found,) = advice(run)
-    assert "next to nothing was accepted, for the paths themselves fail" in found
+    assert "nearly all proposals were rejected, as the paths themselves fail" in found
     assert advice(changed(run, seconds=run.kept.seconds[:19])) == []
 
 

@@ -94,7 +94,9 @@ def unrepaired():
     with warnings.catch_warnings():
         # chains that stand have hardly any energies, which may be said as well
         warnings.filterwarnings("ignore", "the energy fraction", SamplingWarning)
-        with pytest.warns(SamplingWarning, match="did not move for|next to nothing was accepted"):
+        with pytest.warns(
+            SamplingWarning, match="did not move for|nearly all proposals were rejected"
+        ):
             return one_sided(schedule=OFF)
 
 
@@ -369,7 +371,7 @@ def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
 
 
 def test_a_ready_surrogate_is_not_repaired_but_warned_of():
-    with pytest.warns(SamplingWarning, match="next to nothing was accepted"):
+    with pytest.warns(SamplingWarning, match="nearly all proposals were rejected"):
         run = sk.sample(Gaussian(), surrogate=ELSEWHERE, initial=[0.5, -0.3], **SIZES, **PATHS)
     assert run.adaptation.rescues == ()
 
@@ -521,7 +523,7 @@ def test_settings_out_of_range_are_refused(setting, value, message):
     [
         (
             {"sampler": "hmc", "schedule": sk.Safety(mix=0.1)},
-            "there is no surrogate and all are exact; leave mix out",
+            "without a surrogate all transitions are exact; leave mix out",
         ),
     ],
 )
@@ -549,7 +551,9 @@ def test_a_net_stands_beside_a_schedule(schedule):
 
 def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
     monkeypatch.setattr(parts, "_exact_sampler", lambda composer, exact: None)
-    with pytest.raises(ConfigurationError, match=r"no sampler at hand suits the target.*leave mix"):
+    with pytest.raises(
+        ConfigurationError, match=r"no sampler for exact transitions suits the target.*leave mix"
+    ):
         sk.sample(Gaussian(), surrogate=SHIFTED, schedule=sk.Safety(mix=0.1), **SIZES)
 
 
@@ -557,7 +561,7 @@ def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
 
 
 def test_a_step_size_that_is_too_large_is_a_warning_with_advice():
-    with pytest.warns(SamplingWarning, match="step size of 50 is too large; give the sampler a sm"):
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large. Give the sampler a sm"):
         run = sk.sample(Gaussian(), sampler=("hmc", {"step_size": 50.0, "n_steps": 5}), **SIZES)
     assert run.adaptation.rescues == ()
 

@@ -58,7 +58,7 @@ def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
             assert f"ended in {len(run.modes)} places" in finding.message
             estimate, bound = run.modes.unseen()
             assert 0.0 < estimate < bound < 1.0
-            assert f"{estimate:.0%} of further searches" in finding.message
+            assert f"{estimate:.0%} of further ones" in finding.message
     else:
         assert any("chains went from one to another" in each for each in run.verdict.messages)
 

@@ -13,7 +13,7 @@ from surrokit.cli.show import print_run
 from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
 from surrokit.result.advice import advice
-from surrokit.result.records import Rescue
+from surrokit.result.records import Rescue, Verdict, note, warning
 from surrokit.result.verdict import judge
 from surrokit.testing.targets import Gaussian
 
@@ -76,7 +76,7 @@ def test_few_effective_draws_are_told_of(sound):
     slow = np.repeat(sound.draws[:, ::50], 50, axis=1)  # each draw stands for fifty
     (finding,) = moved(sound, draws=slow).verdict.named("effective_draws")
     assert finding.warns
-    assert "effective ones where 100 are the least to go by" in finding.message
+    assert "effective ones, and at least 100 are needed" in finding.message
 
 
 def test_energies_that_momenta_hardly_change_are_told_of(sound):
@@ -96,7 +96,7 @@ RESCUES = (Rescue(iteration=8, reason="x"), Rescue(iteration=80, reason="chain 1
     ("changed", "name", "warns", "said"),
     [
         ({"mix": 0.25}, "mix", False, "were exact transitions with probability 0.25"),
-        ({"recalled": True}, "recalled", False, "draws of an earlier run, and nothing was explore"),
+        ({"recalled": True}, "recalled", False, "draws of an earlier run without explor"),
         ({"frozen_before_draws": False}, "adaptation", False, "while the surrogate still adapted"),
         ({"rescues": RESCUES[1:]}, "rescues", False, "once in warm-up, the last time after iterat"),
         ({"rescues": RESCUES}, "rescues", False, "2 times in warm-up, .* 80: chain 1 had not mov"),
@@ -120,7 +120,7 @@ def test_the_course_of_a_run_is_told(sound, changed, name, warns, said):
     [
         ({"stopped": "interrupted"}, "the run was interrupted; these are the draws until then"),
         ({"stopped": "observer"}, "an observer stopped the run; these are the draws until then"),
-        ({"stopped": "max_calls"}, "max_calls allowed no more draws, as settled before the first"),
+        ({"stopped": "max_calls"}, "max_calls allowed no more draws, as decided before the first"),
         ({"noticed": ("it is flat",)}, "it is flat"),
         ({"failures": 3}, "the target could not be evaluated at 3 positions, which were rejected"),
     ],
@@ -169,11 +169,11 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
     run = judged(sound, modes=modes, stopped="max_calls")
     (finding,) = run.verdict.named("unseen_modes")
     assert finding.warns
-    assert "a single search for modes came to its end, of 2; nothing says" in finding.message
-    assert "raise max_calls" in finding.message
+    assert "a single search for modes of 2 ended, so that other modes" in finding.message
+    assert "Raise max_calls" in finding.message
     (note,) = judged(run, modes=attrs.evolve(modes, believed=False)).verdict.named("modes_left")
     assert not note.warns
-    assert "hardly any mass is (potential -93.25 is the least)" in note.message
+    assert "little mass (least potential -93.25)" in note.message
     for others in ({"ended": np.array([3])}, {"concave": True}):
         enough = judged(run, modes=attrs.evolve(modes, **others))
         assert not enough.verdict.named("unseen_modes")
@@ -200,7 +200,7 @@ def sub_chain(**kernel):
 
 @pytest.fixture(scope="module")
 def stuck():
-    with pytest.warns(SamplingWarning, match="step size of 50 is too large; give the sampler a sm"):
+    with pytest.warns(SamplingWarning, match="step size of 50 is too large. Give the sampler a sm"):
         return sk.sample(
             Gaussian(), sampler=sub_chain(step_size=50.0), surrogate=Gaussian(), warmup=0, **FEW
         )
@@ -217,13 +217,13 @@ def test_a_sub_chain_that_never_moves_has_accepted_nothing(stuck):
 
 def test_a_step_size_that_nobody_gave_is_not_blamed():
     """In warm-up the paths failed at every step size: the surrogate's gradient is NaN."""
-    with pytest.warns(SamplingWarning, match="next to nothing was accepted") as caught:
+    with pytest.warns(SamplingWarning, match="nearly all proposals were rejected") as caught:
         run = sk.sample(Gaussian(), sampler=sub_chain(), surrogate=NoGradient(), warmup=100, **FEW)
     (complaint,) = advice(run)
     assert str(caught[0].message) == complaint
     failing = attrs.evolve(run.kept, path_acceptance=np.zeros((4, 60)))
     (about_paths,) = advice(attrs.evolve(run, kept=failing))
-    assert "warm-up found no steps that work where the chains are" in about_paths
+    assert "warm-up found no steps that work" in about_paths
     assert "surrokit.check_gradient" in about_paths
     for said in (complaint, about_paths):
         assert "step size" not in said
@@ -236,7 +236,7 @@ def test_where_no_warm_up_tuned_the_step_size_that_is_said():
     with pytest.warns(SamplingWarning):
         run = sk.sample(Gaussian(), sampler=sub_chain(), surrogate=NoGradient(), warmup=0, **FEW)
     (complaint,) = advice(run)
-    assert "no warm-up tuned the step size of 0.5; pass warmup=..., or give" in complaint
+    assert "no warm-up tuned the step size of 0.5. Pass warmup=..., or give" in complaint
 
 
 def test_where_all_chains_stand_together_that_is_said(stuck):
@@ -245,8 +245,17 @@ def test_where_all_chains_stand_together_that_is_said(stuck):
     run = attrs.evolve(stuck, kept=kept)
     (complaint,) = advice(run)
     assert complaint == (
-        "next to nothing was accepted: chains moved in 0.000 of the kept iterations; start "
+        "nearly all proposals were rejected: chains moved in 0.000 of the kept iterations. Start "
         "elsewhere with initial=..., warm up for longer, or use another surrogate or sampler"
     )
     (alone,) = advice(attrs.evolve(run, surrogate=None))
     assert alone.endswith("or use another sampler")
+
+
+@pytest.mark.parametrize(("n", "last"), [(5, "Note: 4."), (7, "Note: 3 more findings, 0 of them")])
+def test_a_verdict_has_at_most_five_lines_with_warnings_first(n, last):
+    found = [warning("a", "0"), *(note("b", str(i)) for i in range(1, n))]
+    lines = str(Verdict(tuple(found))).splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "Warning: 0."
+    assert lines[-1].startswith(last)

@@ -450,7 +450,7 @@ def test_bad_weights_are_refused_and_their_draws_are_warm_up():
     paid = run.warmup.values.shape[1]
     assert paid >= 28 // 4
     if run.exact:
-        assert "weighted answers are refused" in warned(run)[0]
+        assert "weighted answers are rejected" in warned(run)[0]
         decided = ~np.isnan(run.kept.acceptance)
         assert decided.any()
 
@@ -474,7 +474,7 @@ def test_a_round_that_others_disagree_with_stands_alone(monkeypatch):
     assert len(run.answer.rounds) == 1
     assert run.draws[..., 0].size == len(run.answer.rounds[0])
     assert any("two rounds are apart" in message for message in warned(run))
-    assert "nothing says whether another would agree" in warned(run, "one_round")[0]
+    assert "and no other to compare it with" in warned(run, "one_round")[0]
 
 
 def test_too_few_calls_for_any_round_are_told():

@@ -73,7 +73,7 @@ def test_an_executor_that_is_shut_down():
     executor.shutdown()
     refused(
         "the executor that was given failed: RuntimeError: cannot schedule new futures after "
-        "shutdown; its workers must be able to import surrokit. Make it anew",
+        "shutdown. Make a new one whose workers can import",
         error=WorkerError,
         executor=executor,
     )

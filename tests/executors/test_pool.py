@@ -127,7 +127,7 @@ def test_a_target_that_cannot_be_pickled_says_what_to_do(tmp_path):
 
 def test_a_target_that_a_worker_cannot_load_says_so(pool):
     target, why = sk.potential(models.Unloadable(), dim=2), "load the target: OSError: no such data"
-    with pytest.raises(ConfigurationError, match=f"{why} here. What its functions import must be"):
+    with pytest.raises(ConfigurationError, match=f"{why} here. Install what it imports where"):
         sk.sample(target, compute=sk.Compute(workers=2), **OPTIONS)
     with pytest.raises(WorkerError, match=f"executor that was given failed: RuntimeError: .*{why}"):
         sk.sample(target, compute=sk.Compute(executor=pool), **OPTIONS)

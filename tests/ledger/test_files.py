@@ -195,7 +195,7 @@ def test_draws_of_chains_that_took_over_are_opened(tmp_path, monkeypatch):
     monkeypatch.setattr("surrokit.run.weighing.complaint", lambda _: "of a doubt")
     target, settings = KINDS["weights"]
     settings = {**settings, "max_calls": 400}
-    with pytest.warns(SamplingWarning, match="weighted answers are refused: of a doubt"):
+    with pytest.warns(SamplingWarning, match="weighted answers are rejected: of a doubt"):
         run = sk.sample(target(Counted()), path=tmp_path / "a", **settings, **SIZES)
     opened = sk.open_run(tmp_path / "a")
     assert run.answer is None
@@ -382,5 +382,5 @@ def test_the_ledger_of_another_target_is_refused(other, message, small, tmp_path
 def test_a_run_on_other_data_noise_or_priors_is_another_one(other, whole, tmp_path):
     """Its draws are not taken for theirs, but outputs that the map had are evaluated by it."""
     path = shutil.copy(whole("sub-chain")[1], tmp_path / "a")
-    with pytest.raises(LedgerError, match="has come to its end, and that cannot be repeated"):
+    with pytest.raises(LedgerError, match=r"finished run in .* cannot be repeated"):
         sk.resume(path, forward(Counted(), **other))

@@ -224,7 +224,7 @@ def test_a_run_that_departs_by_a_last_bit_begins_anew(kind, whole, tmp_path):
     perturb(held, 8)
     before, paid = set(evaluated(held)), Counted()
     more = {"max_calls": 250} if kind == "weights" else {}
-    with pytest.warns(SamplingWarning, match="cannot be repeated to the bit.*begins anew"):
+    with pytest.warns(SamplingWarning, match="have changed.*begins anew"):
         again = sk.resume(held, KINDS[kind][0](paid), check=False, progress=False, **more)
     # nothing of the former path is lost, and none of it is evaluated again
     new = [each for each in evaluated(held) if each not in before]
@@ -251,7 +251,7 @@ def test_a_run_that_is_over_is_not_made_again(whole, tmp_path):
     perturb(held, 8, is_over=True)
     tables = ("SELECT * FROM events", "SELECT * FROM draws")
     before, paid = [query(held, each) for each in tables], Counted()
-    with pytest.raises(LedgerError, match=r"has come to its end.*open_run"):
+    with pytest.raises(LedgerError, match=r"finished run in .*open_run"):
         sk.resume(held, plain(paid), check=False, progress=False)
     assert paid.n == 0
     assert [query(held, each) for each in tables] == before

@@ -124,7 +124,7 @@ def test_a_bad_answer_is_refused_and_nothing_is_lost(tmp_path):
     at = study.ask()
     told = results_at(study, at)
     for wrong, message in (
-        ({"log_density": told["log_density"]}, "told log_density and gradients, got log_density"),
+        ({"log_density": told["log_density"]}, "needs log_density and gradients, got log_density"),
         ({}, "got nothing"),
         ({**told, "outputs": [1.0]}, "got log_density and gradients and outputs"),
     ):

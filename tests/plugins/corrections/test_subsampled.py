@@ -169,7 +169,7 @@ def test_a_bound_that_is_too_small_stops_the_run():
 
     correction = prepared(lambda: Optimist(MODELS["logistic"]()))
     start, end = move(correction, 2.0)
-    with pytest.raises(TargetError, match=r"row \d+ must not be more than .*row_bounds uses"):
+    with pytest.raises(TargetError, match=r"row \d+ is .* more than its bound.*row_bounds"):
         repeated(correction, start, end, 5.0, 20_000)
 
 

@@ -66,7 +66,7 @@ def test_runs_without_heavy_tails_on_both_sides_are_as_without_a_warp(target):
 
 def test_slow_chains_in_heavy_tails_are_advised_of_what_learns_them():
     with pytest.warns(
-        SamplingWarning, match="heavy tails on both sides.*use sampler='hmc' with all"
+        SamplingWarning, match="heavy tails on both sides.*Use sampler='hmc' and leave"
     ):
         run = drawn(student(1.0), ("hmc", {"warp": False}), warmup=150, draws=100, seed=6)
     (finding,) = run.verdict.named("heavy_tails")

@@ -569,7 +569,7 @@ class Refusing(Gaussian):
         (
             {"sampler": "automatic", "surrogate": "additive"},
             ConfigurationError,
-            "a policy is named as sampler, but a surrogate is named too, so that nothing is left",
+            "a policy picks the surrogate, but a surrogate is named; leave one",
         ),
     ],
 )

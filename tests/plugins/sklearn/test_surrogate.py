@@ -297,10 +297,10 @@ def test_too_few_points():
     with pytest.raises(SurrogateFitError, match=r"needs at least 5 distinct points .* got 0"):
         learns.fit()
     learns.observe(Evaluations(positions=np.eye(DIM), values=[1.0, np.inf, 2.0]))
-    with pytest.raises(SurrogateFitError, match=r"got 2 \(3 rows .* 1 of them not finite, and 0"):
+    with pytest.raises(SurrogateFitError, match=r"got 2 \(3 rows .* 1 not finite, and 0"):
         learns.fit()
     learns.observe(Evaluations(positions=1.0 + np.eye(DIM), values=[1.0, 1e6, 1e9]))
-    with pytest.raises(SurrogateFitError, match="and 2 distinct ones were too far out"):
+    with pytest.raises(SurrogateFitError, match="and 2 too far out"):
         learns.fit()
     assert fitted(Ridge(), evaluations(5)).n_points == 5
 

@@ -134,7 +134,7 @@ def test_numbers_that_json_lacks_are_understood(script, printed, value):
 @pytest.mark.parametrize(
     ("status", "text", "kind", "message"),
     [
-        (500, "Server got itself in trouble", ServerError, "failed with status 500, .*in trouble"),
+        (500, "Server got itself in trouble", ServerError, "failed with status 500 .*in trouble"),
         (
             400,
             '{"error": {"type": "InvalidInput", "message": "too few"}}',
@@ -257,7 +257,11 @@ NO_SERVER = "no server of the UM-Bridge protocol that can be used"
         ("Info", {"protocolVersion": 2.0, "models": ["m"]}, "speaks version 2.0 of the UM-Bridge"),
         ("Info", {"protocolVersion": 1.0, "models": ["m", "n"]}, "the models 'm', 'n'; name one"),
         ("Info", {}, f"{NO_SERVER}: KeyError"),
-        ("ModelInfo", {"support": {}}, "lacks what is asked of it; it supports nothing"),
+        (
+            "ModelInfo",
+            {"support": {}},
+            "does not support what the potential needs; it supports nothing",
+        ),
         ("OutputSizes", {"outputSizes": [3]}, "has 3 outputs, and without data or an energy"),
         ("Info", {"protocolVersion": 1.0, "models": 3}, NO_SERVER),
         ("ModelInfo", {"support": ["Evaluate"]}, NO_SERVER),
