@@ -21,6 +21,7 @@ from surrokit.ledger.known import (
     evaluations_of_model,
     read_known,
     split_known,
+    timed_by_model,
     with_memo,
 )
 from surrokit.mode.starts import given_positions, read_evaluations
@@ -218,6 +219,8 @@ def sample(
         memo, evaluated, past = read_known(files, exact)
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
+    if asked.evaluations is not None and asked.initial is None:
+        asked = attrs.evolve(asked, timed=timed_by_model(asked.exact))
     with compute.spread(asked.exact) as exact:
         asked = attrs.evolve(asked, exact=exact, workers=compute.at_once)
         file = None if path is None else new_file(path, asked, rng)

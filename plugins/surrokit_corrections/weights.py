@@ -22,6 +22,9 @@ LONGEST = 8
 """How many times as long as effective draws take at least chains may get. From half of that on,
 half of the effective draws are enough: errors come from the weights there."""
 
+FEWEST = 16
+"""Draws that are evaluated where no more calls are left, and no round was before."""
+
 SHORTEST = 8
 """Draws of each chain at least: what a surrogate's normalising constant takes."""
 
@@ -78,8 +81,8 @@ class Weights:
 
     def next_size(self, learnt: int, before: int, left: float) -> int:
         """Return how many draws to pay for in the next round; 0 where too few calls are left."""
-        if left < self.least:
-            return 0
+        if left < self.least:  # so few can only be a first round
+            return 0 if before or left < FEWEST else int(left)
         # half as many again in each round, and a quarter of what was learnt from
         wanted = max(self.least, int(1.5 * before), int(0.25 * learnt))
         # what is left over must be enough for a round of its own

@@ -7,6 +7,7 @@ import numpy as np
 
 from surrokit.interfaces import Past
 from surrokit.potentials import Potential
+from surrokit.surrogate.quality import FitQuality
 from surrokit.surrogate.umbrella import Edges
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.draws import SurrogateDraws
@@ -98,6 +99,11 @@ class Judgement:
         at, values = queue.positions[outer], queue.predicted[outer]
         edges = Edges(positions=at, values=values, typical=queue.typical)
         return attrs.evolve(judged, missed=edges.missed(exact[outer], offset, too_high=1.0))
+
+    @classmethod
+    def held_out(cls, quality: FitQuality) -> Judgement:
+        """Return the judgement of a surrogate by rows that it was not fitted to."""
+        return cls(acceptance=quality.acceptance, spread=float(np.sqrt(quality.variance)))
 
     @classmethod
     def at_draws(cls, past: Past, surrogate: Potential) -> Judgement:

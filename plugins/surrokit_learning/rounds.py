@@ -16,13 +16,13 @@ from surrokit.interfaces import (
     Correction,
     Evaluations,
     Explored,
-    Past,
     Sampler,
     Start,
     StepInfo,
 )
 from surrokit.model.model import calls_per_gradient
 from surrokit.potentials import Potential
+from surrokit.surrogate.quality import fit_quality_of
 from surrokit.targets.differences import RISE
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.approach import chains_at
@@ -124,7 +124,8 @@ class Rounds:
         """
         demand_warmup("rounds", start.warmup)
         known = self._survey(start)
-        begin = self._search if start.past is None else self._recall
+        recalls = start.past is not None or known.suffices(start.known)
+        begin = self._recall if recalls else self._search
         queue = yield from begin(known, start, rng)
         while not known.over:
             if not len(queue):  # there was no surrogate, or none to draw from
@@ -154,6 +155,7 @@ class Rounds:
             known.left = max(self.evaluations, least)
         else:  # half of the calls is left to what follows
             known.left = usual if not by_gradients else min(usual, max(half, least))
+            known.most = np.inf if affordable is None else max(half, least)
         most = self.evaluations or min(usual, max(half, 1))
         total = known.left // 2 if self.evaluations else 2 * most
         total = total if self.evaluations or affordable is None else min(total, half)
@@ -162,21 +164,37 @@ class Rounds:
             total=total - len(start.positions),
             later=later,
             searches=self.searches,
-            spare=0 if self.evaluations else int(2 * later),
+            spare=0 if self.evaluations else int(4 * later),
             beside=Limits.unnoticed(affordable),
         )
         return known
 
     def _recall(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
-        """Begin at draws of earlier runs; end if their evaluations make a good surrogate."""
-        past = cast(Past, start.past)
-        known.recall(past)
+        """Begin with what is known; end if that makes a good surrogate.
+
+        It is judged by draws of earlier runs, or else by the rows that it has held out. A round is
+        left to what follows where half of the calls does not make one. The target is searched
+        where the surrogate has mass beyond what is known.
+        """
+        past = start.past
+        if past is not None:
+            known.recall(past)
+        else:
+            known.recall_rows(cast(Evaluations, start.known), rng)
         yield known.explored()
         surrogate = start.fit(start.evaluated())
-        if surrogate is not None:
-            known.judged.append(Judgement.at_draws(past, surrogate))
-            known.over = known.at_draws = known.judged[0].acceptance >= self.acceptance
+        if past is None and (surrogate is None or known.leads_away(surrogate, start.positions)):
+            return (yield from self._search(known, start, rng))
         known.ready, known.steps = True, 1
+        quality = None if surrogate is None else fit_quality_of(surrogate)
+        if surrogate is not None and past is not None:
+            known.judged.append(Judgement.at_draws(past, surrogate))
+        elif quality is not None:
+            known.judged.append(Judgement.held_out(quality))
+        if known.judged:
+            is_good = known.judged[0].acceptance >= self.acceptance
+            known.over = is_good or (past is None and known.left < self.batch)
+            known.at_draws = known.over and past is not None
         queue = self._look(surrogate, known, Queue.empty(known.dim), rng)
         yield known.explored(idle(len(start.positions)))
         return queue
@@ -213,7 +231,7 @@ class Rounds:
         """Return searches from chains, the first where a surrogate of what is known is least."""
         starts, values = known.chains.positions, known.chains.values
         if start.known is not None and known.by_gradients and len(start.known):
-            known.recall_rows(start.known)
+            known.recall_values(start.known)
             lowest = int(np.argmin(start.known.values))
             best = start.known.positions[lowest]
             surrogate = start.fit(Evaluations.empty(known.dim))
@@ -268,7 +286,7 @@ class Rounds:
         rows = known.add(start.evaluated())
         if not (known.over or known.ready):
             return queue, rows
-        return self._look(start.fit(rows), known, queue, rng), None
+        return self._look(start.fit(rows, known.several), known, queue, rng), None
 
     # --- draws on a surrogate ---
 

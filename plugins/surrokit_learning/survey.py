@@ -21,10 +21,13 @@ from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.training import near_least
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit_learning.approach import begin_about, quotas
-from surrokit_learning.draws import Region, find_region, normal_design, spread_evenly
+from surrokit_learning.draws import Region, find_region, mode_of, normal_design, spread_evenly
 from surrokit_learning.judgement import Judgement, acceptance_by, resample
 from surrokit_learning.modes_found import WIDE, inverse_curvature, predicted_covariance
 from surrokit_learning.modes_search import Limits, ModeSearch
+
+APART = 0.1
+"""Nats above two modes that lie between them, if they are not one that was found twice."""
 
 
 class Survey:
@@ -37,6 +40,7 @@ class Survey:
 
     limits: Limits  # of the search
     left: int = 0  # evaluations that may be made
+    most: float = 0.0  # of them for any number of modes; 0 where ``left`` was given
     steps: int = 0  # iterations so far
     over: bool = False
     price: int = 1  # calls of a point with what is learnt there: values make up differences
@@ -71,14 +75,41 @@ class Survey:
         self.seen = Evaluations(positions=past.positions, values=past.values)
         self.covariance = np.cov(past.positions, rowvar=False).reshape(self.dim, self.dim)
 
-    def recall_rows(self, known: Evaluations) -> None:
-        """Begin with evaluations that the learner has observed."""
+    def suffices(self, known: Evaluations | None) -> bool:
+        """Return whether evaluations that were known are as many as a round, where mass may be."""
+        return known is not None and len(_low(known)) >= max(self.enough, self.batch)
+
+    def recall_rows(self, known: Evaluations, rng: np.random.Generator) -> None:
+        """Begin with evaluations that were known, and put the chains at some of the lowest."""
+        self.seen, low = _without_outputs(known), _low(known)
+        rows = np.resize(resample(-low.values, len(low), rng), len(self.chains.positions))
+        at = low.positions[rows]
+        self.chains = ChainState(positions=at, values=low.values[rows], cache={})
+        self.covariance = np.cov(low.positions, rowvar=False).reshape(self.dim, self.dim)
+
+    def leads_away(self, surrogate: Potential, starts: FloatArray) -> bool:
+        """Return whether descents on a surrogate end at several modes, or past what is known."""
+        ends = np.stack([mode_of(surrogate, at) for at in (self.best, *starts)])
+        values = surrogate.value(ends)
+        lowest = int(np.argmin(values))
+        between = surrogate.value(0.5 * (ends + ends[lowest]))
+        try:
+            away = ~self.region.holds(ends) | (between > np.maximum(values, values[lowest]) + APART)
+        except SurrogateFitError:
+            return True
+        return bool((away & (values <= values[lowest] + self.dim + WIDE)).any())
+
+    def recall_values(self, known: Evaluations) -> None:
+        """Begin a search with evaluations that the learner has observed."""
         self.seen = _without_outputs(known)
         self._known_values = self.seen.values
 
     def end_search(self) -> None:
         """Begin rounds at once where what is known is as much as a round would tell."""
-        lowest = None if self.search is None else self.search.lowest
+        lowest, modes = None if self.search is None else self.search.lowest, self.several
+        if modes is not None:  # what is usual is enough for two
+            more = (len(modes) - 2) * self.left // 2
+            self.left += int(max(min(more, self.most - self.left), 0))
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
         self.ready = self.n_first >= max(self.enough, self.batch)
@@ -115,11 +146,11 @@ class Survey:
 
     @property
     def several(self) -> Modes | None:
-        """The modes that matter, if these are two or more; no more than there are chains."""
+        """The modes that matter, if these are two or more, that of the largest mass first."""
         modes = self.modes
         if modes is None or modes.matters.sum() < 2:
             return None
-        heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
+        heaviest = np.argsort(-modes.masses, kind="stable")
         return modes.take(heaviest[modes.matters[heaviest]])
 
     @property
@@ -252,6 +283,14 @@ class Survey:
             return 4.0 * np.eye(self.dim)
         rows = self.seen.take(np.asarray(np.isfinite(self.seen.gradients).all(axis=1)))
         return predicted_covariance(lowest.position, lowest.gradient, rows)
+
+
+def _low(rows: Evaluations) -> Evaluations:
+    """Return evaluations not far above the least of them, each position once."""
+    rows = rows.take(
+        rows.values <= np.min(rows.values, initial=np.inf) + rows.positions.shape[1] + WIDE
+    )
+    return rows.take(np.sort(np.unique(rows.positions, axis=0, return_index=True)[1]))
 
 
 def _without_outputs(rows: Evaluations) -> Evaluations:

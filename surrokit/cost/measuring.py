@@ -96,6 +96,12 @@ class Costs:
     by_differences: bool = False
     stairs: tuple[str, ...] = ()
 
+    @classmethod
+    def of_calls(cls, value: float, gradient: float | None, chains: int) -> Costs:
+        """Return the costs of calls that take so long at one position."""
+        gradients = None if gradient is None else chains * gradient
+        return cls(value=value, gradient=gradient, values=chains * value, gradients=gradients)
+
     def a_position(self, chains: int, workers: int) -> tuple[float, float | None]:
         """Return the seconds of a value and of a gradient at one of several positions.
 

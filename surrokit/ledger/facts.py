@@ -119,6 +119,7 @@ class Settings:
     draws: int | None
     on_error: OnError
     retries: int
+    timed: tuple[float, float | None] | None
     safety: Safety
     budget: Budget
     differences: bool
@@ -177,7 +178,7 @@ def structure(of: Any, plain: Any) -> Any:
     raise ValueError(f"{str(plain)[:80]!r} is not of type {of}")
 
 
-_AS_THEY_ARE = ("name", "chains", "warmup", "draws", "on_error", "retries")
+_AS_THEY_ARE = ("name", "chains", "warmup", "draws", "on_error", "retries", "timed")
 
 
 def describe_settings(asked: Recipe) -> dict[str, Any]:

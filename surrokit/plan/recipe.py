@@ -129,7 +129,7 @@ class Recipe:
         Calls of the target that may go on at once.
     timed
         Seconds of a value and of a gradient at one position, None where there is no gradient; None
-        where no calls were timed.
+        where no calls were timed, in this run or of its model before.
     """
 
     exact: Potential

@@ -80,9 +80,12 @@ def _measure_and_pick(
 ) -> tuple[Recipe, Evaluations]:
     """Return the recipe that the policy picks, and the evaluations paid for that."""
     most = None if asked.budget.calls is not None else asked.budget.max_seconds
-    starts, costs = measure_starts(
-        book.target, asked.initial, asked.chains, rng, book.clock.with_saved, left=most
-    )
+    if asked.timed is None:
+        starts, costs = measure_starts(
+            book.target, asked.initial, asked.chains, rng, book.clock.with_saved, left=most
+        )
+    else:
+        starts, costs = None, Costs.of_calls(*asked.timed, asked.chains)
     timed = costs.a_position(asked.chains, asked.workers)
     recipe = attrs.evolve(asked, initial=starts, exact=book.target.target, timed=timed)
     if most is not None:

@@ -50,6 +50,9 @@ from surrokit.weighted.rounds import (
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""
 
+FEWEST_A_CHAIN = 50
+"""Calls for each chain below which the surrogate's own draws say more than those of chains."""
+
 EDGES = 4
 """Edges of the surrogate's mass that a round pays for, beside its draws."""
 
@@ -57,8 +60,9 @@ LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round pays for at most; else they would not be about
 independent."""
 
-TOO_FEW_CALLS = "too few calls were left to pay for any"
-"""Why there are no answers where an exploration has used up the calls."""
+TOO_FEW_CALLS, MOST_TRIED = "too few calls were left to pay for any", 1000
+"""Why there are no answers where an exploration has used up the calls; and sizes of rounds among
+which the least is looked for."""
 
 _MORE = "weighed with more evaluations"
 
@@ -111,7 +115,9 @@ class Weighing:
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:
-            while len(self._believed) < MOST_ROUNDS and failed < PATIENCE:
+            while len(self._believed) < MOST_ROUNDS:
+                if failed >= PATIENCE and self._suits_chains:
+                    break
                 before = self._next_size(before)
                 if not before:
                     break
@@ -126,13 +132,14 @@ class Weighing:
                 if doubt is None and self._is_enough():
                     break
             if not self._believed:
-                if self._left >= self._recipe.chains and learning.n_observed > learnt:
+                if learning.n_observed > learnt:
                     deploy(_MORE)
-                book.begin_chains()
+                if self._suits_chains:
+                    book.begin_chains()
         except BaseException:
             self._drop_unfinished()
             raise
-        return bool(self._believed)
+        return bool(self._believed) or not self._suits_chains
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
@@ -143,10 +150,14 @@ class Weighing:
         """Return how many draws the next round pays for, the same of each chain; 0 for none."""
         chains, left = self._recipe.chains, min(self._calls_left - EDGES, self._draws_left)
         whole = left - left % chains if left < math.inf else left
-        n = self._weigher.next_size(self._learning.n_observed, before, max(whole, 0))
+        learnt = self._learning.n_observed
+        n = self._weigher.next_size(learnt, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
             if not (self._rejected or self._believed):
-                self._refused = TOO_FEW_CALLS
+                sizes = range(chains, MOST_TRIED, chains)
+                least = next((k for k in sizes if self._weigher.next_size(learnt, 0, k)), math.inf)
+                more = least + EDGES - self._calls_left
+                self._refused = f"{TOO_FEW_CALLS}; at least {more:.0f} more are needed"
                 self._note()
             timed = self._book.stopping.budget.calls is None
             self._book.stopping.cut("max_seconds" if timed else "max_calls")
@@ -161,6 +172,11 @@ class Weighing:
             of_surrogates=tuple(each.constant for each in self._believed),
             unnormalized=unnormalized_of(self._target.target),
         )
+
+    @property
+    def _suits_chains(self) -> bool:
+        """Whether enough calls are left for chains to tell anything."""
+        return self._calls_left >= FEWEST_A_CHAIN * self._recipe.chains
 
     @property
     def _calls_left(self) -> float:
@@ -214,11 +230,11 @@ class Weighing:
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
-            self._record(positions, values, rows, "warmup")
+            self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
-        self._record(positions, values, rows, "sampling")
+        self._record(positions, values, "sampling")
         believed = _Believed(
             round=fresh,
             constant=constant,
@@ -273,14 +289,11 @@ class Weighing:
         learning.observe(rows)
         return values, rows
 
-    def _record(
-        self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
-    ) -> None:
+    def _record(self, positions: FloatArray, values: FloatArray, stage: Stage) -> None:
         """Record what was paid for, as draws of the run only where it is believed."""
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:

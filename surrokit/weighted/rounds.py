@@ -217,8 +217,9 @@ LARGEST_RHAT, MOST_BEYOND = 1.02, 0.05
 """R-hat of chains on the surrogate above which their draws are not its own, and part of the draws
 beyond its border above which its mass is not known."""
 
-FEWEST = 25
-"""Draws of a round below which the largest fifth is fewer than the five of a tail."""
+FEWEST, EVEN = 25, 0.1
+"""Draws of a round below which the largest fifth is fewer than the five of a tail; and the largest
+variance of so few weights that can be trusted."""
 
 
 def pareto_k(log_weights: FloatArray) -> float:
@@ -276,11 +277,12 @@ def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: flo
 def complaint(found: Round) -> str | None:
     """Return why the weights of a round are not to be believed, or None."""
     n = len(found)
-    if n < FEWEST:
-        return f"{n} weights tell nothing of their tail, {FEWEST} are the least"
     if not np.isfinite(found.log_weights).any():
         return "the target is zero at all draws of the surrogate"
-    if (k := pareto_k(found.log_weights)) > LARGEST_K:
+    if n < FEWEST:
+        if found.variance > EVEN:
+            return f"{n} weights tell of their tail only where they are even, {FEWEST} are enough"
+    elif (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
     if found.variance > 4.0:  # a paid draw is worth less than a quarter of an exact one
         return f"the variance of the weights is {found.variance:.2g}, above 4"

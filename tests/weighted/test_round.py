@@ -263,7 +263,7 @@ def test_good_weights_are_believed(rng):
         (lambda rng: heavy(rng, 200), f"above {LARGEST_K}"),
         # one draw in sixteen weighs as much as 25 others: a variance of 5.4, and no tail
         (lambda rng: np.tile(np.append(np.log(25.0), np.zeros(15)), 20), "variance of the weights"),
-        (lambda rng: np.zeros(FEWEST - 1), f"{FEWEST} are the least"),
+        (lambda rng: 0.6 * rng.standard_normal(FEWEST - 1), "only where they are even"),
         (lambda rng: np.full(30, -np.inf), "the target is zero at all draws of the surrogate"),
         (lambda rng: np.append(np.full(95, -np.inf), np.zeros(5)), "Pareto's k of the weights"),
     ],
@@ -276,6 +276,7 @@ def test_bad_weights_are_not_believed(rng, logs, told):
 
 def test_weights_that_are_enough_or_half_of_them_zero_are_believed(rng):
     assert complaint(tilted(rng, n=FEWEST, tilt=0.01)) is None
+    assert complaint(tilted(rng, n=FEWEST - 9, tilt=0.01)) is None
     halves = pay(rng, chains(rng), 80, lambda z: np.where(z[:, 0] > 0, 0.0, -np.inf))
     assert complaint(halves) is None
 
