@@ -123,6 +123,16 @@ def test_a_move_is_accepted_as_estimates_say_and_takes_its_own_along():
     assert_array_equal(after.estimates, np.where(info.accepted, 9.0, 7.0))
 
 
+def test_a_chain_without_an_estimate_draws_it_from_its_law_there():
+    correction, n = prepared(MODELS["logistic"]), 20_000
+    start, end = move(correction)
+    state = ChainState(positions=np.tile(start, (n, 1)), values=np.zeros(n), cache={})
+    rejected = Proposal(positions=np.tile(end, (n, 1)), estimates=np.full(n, 1e9))
+    after, _ = correction.decide(state, rejected, np.random.default_rng(0))
+    inverse = np.exp(after.estimates - correction.potential.value(start[None]))
+    assert abs(inverse.mean() - 1.0) < SIGMAS * inverse.std() / np.sqrt(n)
+
+
 def test_where_more_rows_would_be_drawn_than_there_are_u_is_evaluated():
     correction = prepared(MODELS["logistic"])
     far = move(correction, 40.0)
