@@ -11,6 +11,7 @@ HMC, so that ratios hardly depend on the machine. Nothing is asserted: whoever r
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -53,8 +54,9 @@ def fit(solver: str) -> Figures:
     features = rng.standard_normal((100_000, 50))
     chances = 1.0 / (1.0 + np.exp(-0.3 - features @ (0.5 * rng.standard_normal(50))))
     data = features, (rng.random(100_000) < chances).astype(int)
+    seeds = itertools.count()  # figures of the same draws are computed once
     calls = {
-        "ours": lambda: BayesianLogisticRegression(random_state=0).fit(*data),
+        "ours": lambda: BayesianLogisticRegression(random_state=next(seeds)).fit(*data),
         "theirs": lambda: LogisticRegression(C=1e3, solver=solver).fit(*data),
     }
     seconds = in_turns(calls, 3, clock=time.process_time)

@@ -391,17 +391,6 @@ class RowExpansion(Protocol):
         its position.
         """
 
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for each pair of a row and a move, q to q'.
-
-        The ends have shape (n, dim); ``rows`` and ``owners`` are as in :meth:`remainders`.
-        """
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, for moves (n, dim): shape (n,)."""
-
 
 @attrs.frozen(eq=False)
 class WrappedExpansion:
@@ -549,63 +538,3 @@ def terms_of(target: Potential) -> SummedTerms | None:
 def with_rows(potential: Potential) -> SummedPotential:
     """Return a potential that is a sum over rows; CapabilityError is raised for any other."""
     return cast("SummedPotential", _with(can.ROWS, potential))
-
-
-def move_bounds(before: FloatArray, after: FloatArray, order: int = 2) -> FloatArray:
-    """Return B(z, z') with |D(z') - D(z)| <= psi B for every move, shape (n,).
-
-    D is a function minus its expansion at 0 to order k - 1, and psi bounds its k-th derivative: at
-    every position and along every direction u, the absolute value is at most k! psi |u|^k (see
-    :meth:`surrokit.potentials.SummedPotential.row_bounds`).
-
-    Parameters
-    ----------
-    before, after : ndarray of shape (n, dim)
-        z and z': the ends of the moves in whitened coordinates, L^-1 (q - centre).
-    order
-        k - 1, which is 2 or 3.
-
-    Notes
-    -----
-    With r = |z|, r' = |z'| and a the angle between them,
-
-        B = |r'^k exp(k i a) - r^k| for a < 180 / k degrees, and r^k + r'^k otherwise.
-
-    Proof. The k-th derivative is a symmetric multilinear form, whose norm is that on the diagonal
-    (Banach). D and its derivatives below the k-th vanish at 0; integrated from there,
-    |grad D(z) . u| <= k psi |z|^(k-1) |u|. Hence |D(z') - D(z)| is at most psi times the integral
-    of k |z|^(k-1) |dz| along any path from z to z'. Take a plane through 0 that holds both ends,
-    and write its points as complex numbers. There k |z|^(k-1) |dz| = |d(z^k)|, so the integral is
-    the length of the path's image under the k-th power. That power maps a sector of less than
-    180 / k degrees one-to-one to a sector of less than 180, which holds the straight line between
-    the images of the ends; the length of this line is B. For wider angles, go through 0. (Two
-    familiar bounds are looser: r^k + r'^k from |D(z)| <= psi r^k, and k max(r, r')^(k-1) |z' - z|
-    from the straight path.)
-
-    Every path of the proof stays in the ball of radius max(r, r') about 0: the straight line
-    between the images does, below its k-th power, and so do the rays through 0. So psi need bound
-    the k-th derivative in that ball alone.
-    """
-    r = np.sqrt(np.einsum("ij,ij->i", before, before))
-    s = np.sqrt(np.einsum("ij,ij->i", after, after))
-    apart = r ** (order + 1) + s ** (order + 1)
-    inner = np.einsum("ij,ij->i", before, after)
-    near = 2.0 * inner > r * s if order == 2 else (inner > 0.0) & (2.0 * inner**2 > (r * s) ** 2)
-    if not near.any():
-        return np.asarray(apart)
-    # |s^k e^(kia) - r^k|^2 = (s^k - r^k)^2 + 2 r^k s^k (1 - cos ka), and 1 - cos ka is 1 - cos a
-    # times (1 + 2 cos a)^2 for k = 3, and 8 (1 + cos a) cos(a)^2 for k = 4; both summands are
-    # computed from the difference of the ends, so that short moves keep their digits
-    step = after - before
-    longer = np.einsum("ij,ij->i", step, before + after)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        longer /= r + s  # s - r
-        sideways = np.maximum(np.einsum("ij,ij->i", step, step) - longer**2, 0.0)
-        if order == 2:
-            outward = longer * (r * r + r * s + s * s)
-            turning = sideways * (r * s + 2.0 * inner) ** 2
-        else:
-            outward = longer * (r + s) * (r * r + s * s)
-            turning = 8.0 * sideways * (r * s + inner) * inner**2
-        close = np.sqrt(outward**2 + turning)
-    return np.asarray(np.where(near, np.minimum(close, apart), apart))

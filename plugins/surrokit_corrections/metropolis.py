@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
+from surrokit.interfaces import OK, ChainState, Decider, Proposal, StepInfo
 from surrokit.kernel.hamiltonian import carry_out, metropolis, proposed_values, state_at
 from surrokit.potentials import Potential
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -17,7 +17,7 @@ def decide_by_values(
     """Return what comes of log u < U(q) - U(q') + c, with exact ``values (n,)`` U(q')."""
     with np.errstate(invalid="ignore"):
         log_ratio = state.values - values + proposal.log_correction
-    log_ratio = np.where(proposal.status == Status.OK, log_ratio, -np.inf)
+    log_ratio = np.where(proposal.status == OK, log_ratio, -np.inf)
     return carry_out(state, proposal, values, *metropolis(log_ratio, rng))
 
 
@@ -42,14 +42,10 @@ class Metropolis:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class MetropolisDecider:
+class MetropolisDecider(Decider):
     """Decides by one exact potential."""
 
     potential: Potential
-
-    def prepare(self, near: FloatArray) -> MetropolisDecider:  # noqa: ARG002
-        """Return itself: values at the proposals are all it needs."""
-        return self
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""

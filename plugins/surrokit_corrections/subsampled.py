@@ -8,14 +8,14 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import Limits
 from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.interfaces import ChainState, Proposal, Status, StepInfo
-from surrokit.kernel.hamiltonian import carry_out, state_at
+from surrokit.interfaces import OK, ChainState, Proposal, StepInfo
+from surrokit.kernel.hamiltonian import state_at
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import find_mode
 from surrokit.potentials import Potential, with_hessian, with_rows
-from surrokit.types import Cache, Capabilities, FloatArray
+from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 from surrokit_corrections.metropolis import decide_by_values
-from surrokit_corrections.thinning import Thinning
+from surrokit_corrections.poisson import PoissonEstimator
 
 _FEW_OPERATIONS, _MANY_OPERATIONS = 2e9, 2e10  # a tenth of a second, and about a second, once
 _ROW_IN_OPERATIONS = 1e6
@@ -29,17 +29,18 @@ def _to_array(values: object) -> FloatArray | None:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Subsampled:
-    """Accept with min(1, exp(V(q) - V(q') + c)) . prod_i min(1, exp(-(D_i(q') - D_i(q)))).
+    """Accept where log u < W - W' + c, with W and W' estimates of U whose exp(-W) is unbiased.
 
     The potential is a sum over rows, U = sum_i U_i + rest. V is the sum of all terms' expansions
-    at the mode, to second order or third, the rest kept as it is, and D_i what the expansion of
-    term i leaves out. The rule is exact for every sampler and surrogate: divided by the same for
-    the way back, the first factor gives exp(V(q) - V(q') + c), each one of the product
-    exp(D_i(q) - D_i(q')), and all of them together exp(U(q) - U(q') + c).
+    at the mode, to second order or third, the rest kept as it is, and
+    :class:`~surrokit_corrections.poisson.PoissonEstimator` estimates what is left of U by a few
+    rows. A chain keeps the estimate with which its position was accepted. Position and drawn rows
+    together have the density exp(-W) times that of the rows, on which the rule is Metropolis' own;
+    its mean over rows is exp(-U). So it is exact for every sampler and surrogate (Beaumont 2003;
+    Andrieu and Roberts 2009), and accepts less often than Metropolis' rule only by as much as
+    estimates vary. A chain without an estimate, at its start or moved by another rule, draws one
+    from the law that it has given the position, so that exact draws stay exact at once.
 
-    The first factor touches no row, and is tested first. The product is decided by
-    :class:`~surrokit_corrections.thinning.Thinning`, exactly, by as many rows as the posterior is
-    far from normal. Since every factor is at most 1 it accepts less often than Metropolis' rule.
     Proposals made on the exact potential bring its values along: they are decided by Metropolis'
     rule, which then costs nothing.
 
@@ -49,9 +50,9 @@ class Subsampled:
     ----------
     order
         To which terms are expanded: 2, or 3 where the target has the capability
-        ``rows-third-order``. Expansions of third order accept more and touch fewer rows, but take
-        about ``n_rows dim^3 / 3`` operations once; None takes them where these are few, or where a
-        move would touch many rows without.
+        ``rows-third-order``. Expansions of third order touch fewer rows, but take about
+        ``n_rows dim^3 / 3`` operations once; None takes them where these are few, or where a move
+        would touch many rows without.
     centre : ndarray of shape (dim,), optional
         Where terms are expanded, for whoever knows a position near the mode. None has the mode
         searched for. Draws are exact with any; the nearer to the mode, the fewer rows are touched.
@@ -65,6 +66,9 @@ class Subsampled:
 
     References
     ----------
+    Beaumont (2003), Estimation of population growth or decline in genetically monitored
+    populations, Genetics 164, 1139-1160. Andrieu and Roberts (2009), The pseudo-marginal approach
+    for efficient Monte Carlo computations, Annals of Statistics 37, 697-725. Bounds of expansions:
     Cornish, Vanetti, Bouchard-Cote, Deligiannidis and Doucet (2019), Scalable Metropolis-Hastings
     for exact Bayesian inference with large datasets, ICML.
     """
@@ -100,7 +104,7 @@ class SubsampledDecider:
 
     settings: Subsampled
     potential: Potential
-    thinning: Thinning | None = None  # made by :meth:`prepare`
+    estimator: PoissonEstimator | None = None  # made by :meth:`prepare`
     mode: Mode | None = None  # found by :meth:`prepare`, unless a centre was given
 
     def prepare(self, near: FloatArray) -> SubsampledDecider:
@@ -122,9 +126,9 @@ class SubsampledDecider:
             if hessian is None:
                 hessian = with_hessian(self.potential).hessian(centre[None])[0]
                 mode = attrs.evolve(mode, hessian=hessian)
-        return attrs.evolve(self, thinning=self._expand(centre, hessian), mode=mode)
+        return attrs.evolve(self, estimator=self._expand(centre, hessian), mode=mode)
 
-    def _expand(self, centre: FloatArray, hessian: FloatArray) -> Thinning:
+    def _expand(self, centre: FloatArray, hessian: FloatArray) -> PoissonEstimator:
         exact, order = self.potential, self.settings.order
         third, summed = can.ROWS_THIRD_ORDER in exact.capabilities, with_rows(exact)
         if order == 3 and not third:
@@ -133,19 +137,19 @@ class SubsampledDecider:
                 "no third derivatives, or no bound of the fourth; pass order=2"
             )
         if order is not None:
-            return Thinning.at(centre, hessian, summed, order)
+            return PoissonEstimator.at(centre, hessian, summed, order)
         operations = summed.n_rows * exact.dim**3
         if not third or operations > _MANY_OPERATIONS:
-            return Thinning.at(centre, hessian, summed)
+            return PoissonEstimator.at(centre, hessian, summed)
         if operations > _FEW_OPERATIONS:
-            second = Thinning.at(centre, hessian, summed)
+            second = PoissonEstimator.at(centre, hessian, summed)
             if operations > second.expected_rows * exact.dim * _ROW_IN_OPERATIONS:
                 return second
-        return Thinning.at(centre, hessian, summed, 3)
+        return PoissonEstimator.at(centre, hessian, summed, 3)
 
     @property
     def expected_rows(self) -> float:
-        """Rows that a move between independent draws of the Laplace approximation touches.
+        """Rows that a decision on a draw of the Laplace approximation touches.
 
         Raises
         ------
@@ -154,74 +158,85 @@ class SubsampledDecider:
         """
         return self._prepare().expected_rows
 
-    def predicted_acceptance(self, rng: np.random.Generator) -> float | None:
+    def predicted_acceptance(self, rng: np.random.Generator) -> float:
         """Return the mean acceptance of independent draws of the Laplace approximation.
 
-        By decisions on some 200 pairs of them, fewer where many rows are touched. None where a pair
-        costs more than three passes over all rows.
+        By decisions on some 200 pairs of them, fewer where many rows are touched: three passes over
+        all rows are the most.
 
         Raises
         ------
         ConfigurationError
             Before :meth:`prepare`.
         """
-        thinning = self._prepare()
-        cost = min(thinning.expected_rows, thinning.n_rows)
-        n = int(min(200, 3.0 * thinning.n_rows / max(cost, 1.0)))
-        if n < 1:
-            return None
-        dim = len(thinning.whitening)
-        normals = rng.standard_normal((2 * n, dim))
+        estimator = self._prepare()
+        n = max(1, int(min(200, estimator.potential.n_rows / max(self.expected_rows, 1.0))))
+        normals = rng.standard_normal((2 * n, len(estimator.whitening)))
         # z = (q - centre) C, so that h = q - centre solves C^T h = z
-        positions = thinning.expansion.centre + np.linalg.solve(thinning.whitening.T, normals.T).T
-        excess = thinning.expansion.value(positions) - 0.5 * np.square(normals).sum(axis=1)
-        first = np.exp(np.minimum(excess[:n] - excess[n:], 0.0))
-        ends = positions.reshape(2, n, dim)
-        survival = thinning.survival(ends, np.ones(n, dtype=bool), rng)
-        return float((first * survival).mean())
+        steps = np.linalg.solve(estimator.whitening.T, normals.T).T
+        excess = -0.5 * np.square(normals).sum(axis=1)
+        ends = estimator.expansion.centre + steps
+        here = excess[:n] + estimator.values(ends[:n], rng, given=True)
+        there = excess[n:] + estimator.values(ends[n:], rng)
+        return float(np.exp(np.minimum(here - there, 0.0)).mean())
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
         return state_at(self.potential, positions, cache, source)
 
-    def decide(
-        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Accept or reject every chain's proposal.
-
-        The ``acceptance`` in what is told is unbiased, and known exactly only where all rows had
-        to be looked at: 0 where the first factor rejected, else the probability that the product
-        accepts given the rows drawn. Its mean over iterations is that of the true probability.
+    def estimate(self, proposal: Proposal, rng: np.random.Generator) -> Proposal:
+        """Return a proposal with estimates of U at its ends, from a few rows each.
 
         Raises
         ------
         ConfigurationError
-            Before :meth:`prepare`, unless the proposal was made on the exact potential.
+            Before :meth:`prepare`.
         TargetError
-            If a row changes by more than its bound allows.
+            If a row is farther from its expansion than its bound allows.
+        """
+        wanted = proposal.moved & (proposal.status == OK)
+        found = self._estimates(proposal.positions, wanted, rng)
+        return attrs.evolve(proposal, estimates=found)
+
+    def decide(
+        self, state: ChainState, proposal: Proposal, rng: np.random.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Accept or reject every chain's proposal, by its estimates if it has them.
+
+        Raises
+        ------
+        ConfigurationError, TargetError
+            As :meth:`estimate`, unless the proposal was made on the exact potential.
         """
         if proposal.source is self.potential:
             known = attrs.evolve(state, values=state.cache["value"])
             return decide_by_values(known, proposal, proposal.cache["value"], rng)
-        thinning = self._prepare()
-        ends = np.array([state.positions, proposal.positions])
-        with np.errstate(all="ignore"):
-            v = thinning.expansion.value(ends.reshape(-1, ends.shape[2]))
-            v_before, v_after = v.reshape(2, -1)
-            first = np.exp(np.minimum(v_before - v_after + proposal.log_correction, 0.0))
-        uniform = rng.random(len(first))
-        # NaN does not pass. One uniform number does for both factors: given that it is below the
-        # first, its share of that is uniform again
-        passed = (uniform < first) & (proposal.status == Status.OK)
-        survival = thinning.survival(ends, passed, rng)
-        accepted = passed & (uniform < first * survival)
-        acceptance = np.where(passed & (survival > 0.0), survival, 0.0)
-        values = np.where(proposal.moved, np.nan, state.values)
-        return carry_out(state, proposal, values, accepted, acceptance)
+        there = proposal.estimates
+        if there is None:
+            there = self.estimate(proposal, rng).estimates
+            assert there is not None
+        here = state.estimates
+        here = np.full(len(there), np.nan) if here is None else here
+        # of chains that were not moved by estimates: with the law that such chains have theirs
+        unknown = np.isnan(here) & ~np.isnan(there)
+        if unknown.any():
+            drawn = self._estimates(state.positions, unknown, rng, given=True)
+            here = np.where(unknown, drawn, here)
+        known = attrs.evolve(state, values=here)
+        after, info = decide_by_values(known, proposal, there, rng)
+        values = np.where(info.accepted, np.nan, state.values)
+        return attrs.evolve(after, values=values, estimates=after.values), info
 
-    def _prepare(self) -> Thinning:
-        if self.thinning is None:
+    def _estimates(
+        self, positions: FloatArray, wanted: BoolArray, rng: np.random.Generator, **law: bool
+    ) -> FloatArray:
+        found = np.full(len(positions), np.nan)
+        found[wanted] = self._prepare().values(positions[wanted], rng, **law)
+        return found
+
+    def _prepare(self) -> PoissonEstimator:
+        if self.estimator is None:
             raise ConfigurationError(
                 "subsampled has not expanded the rows yet; call prepare(near) with a position first"
             )
-        return self.thinning
+        return self.estimator

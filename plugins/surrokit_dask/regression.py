@@ -158,22 +158,6 @@ class DaskExpansion:
         places = self._target.partitions.places(rows)
         return self._expanded().remainders(positions, places, owners)
 
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        places = self._target.partitions.places(rows)
-        return self._expanded().changes(before, after, places, owners)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,): one pass."""
-        centre, settings = self.centre, self._order
-
-        def of_block(block: Any) -> Any:
-            return block.potential.expand(centre, **settings).increases(before, after)
-
-        return np.asarray(sum(self._target.partitions.map(of_block)), dtype=np.float64)
-
     def _expanded(self) -> RowExpansion:
         """Return the expansions of the rows that are here."""
         columns = self._target.partitions.columns

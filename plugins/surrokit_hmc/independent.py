@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.arguments import fraction, optional_positive
 from surrokit.capabilities import GAUSSIAN
-from surrokit.interfaces import ChainState, Kernel, Proposal, Sampler, Status, Tuning
+from surrokit.interfaces import NOT_FINITE, OK, ChainState, Kernel, Proposal, Sampler, Tuning
 from surrokit.kernel.kernel import latest
 from surrokit.potentials import FullPotential, Potential, with_gaussian
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -94,7 +94,7 @@ class GaussianKernel(Kernel):
             positions=positions,
             log_correction=value - state.cache["value"],
             moved=np.ones(n, dtype=bool),
-            status=np.where(np.isfinite(value), Status.OK, Status.NOT_FINITE),
+            status=np.where(np.isfinite(value), OK, NOT_FINITE),
             cache={"value": value},
             source=normal,
             log_path_ratio=None,

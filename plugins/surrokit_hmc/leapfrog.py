@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Hamiltonian, Metric, Phase, Status
+from surrokit.interfaces import NOT_FINITE, OK, Hamiltonian, Metric, Phase
 from surrokit.kernel.hamiltonian import copy_phase, demand_kind, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential, with_gradient, with_gradient_alone
@@ -62,7 +62,7 @@ class Leapfrog:
         squares = steps * steps
         momenta = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
         arrivals: list[tuple[IntArray, Phase]] = []
-        done = 0
+        done, shortest = 0, lengths.min() if len(rows) else 0
         while len(rows):
             check_deadline()
             done += 1
@@ -74,7 +74,7 @@ class Leapfrog:
                 )
                 if not len(rows):
                     break
-            if done < lengths.min():
+            if done < shortest:
                 momenta -= squares * gradient_of(positions)
                 continue
             value, gradient = value_and_gradient(positions)
@@ -92,9 +92,10 @@ class Leapfrog:
             rows, lengths, steps, squares, positions, momenta = _only(
                 ~arrived, *(rows, lengths, steps, squares, positions, momenta)
             )
+            shortest = lengths.min()
         end = _joined(phase, arrivals)
         finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
-        return end, np.where(finite, int(Status.OK), int(Status.NOT_FINITE))
+        return end, np.where(finite, OK, NOT_FINITE)
 
 
 def _gradient_of(potential: Potential) -> Callable[[FloatArray], FloatArray]:

@@ -9,7 +9,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from surrokit.arguments import optional_positive_integer
-from surrokit.interfaces import ChainState, Excursion, Kernel, Proposal, Sampler, Status, Tuning
+from surrokit.interfaces import (
+    NOT_FINITE,
+    OK,
+    ChainState,
+    Excursion,
+    Kernel,
+    Proposal,
+    Sampler,
+    Tuning,
+)
 from surrokit.kernel.hamiltonian import DIVERGENCE, choose, metropolis
 from surrokit.kernel.jumps import Jumps, jumps_of
 from surrokit.kernel.kernel import latest
@@ -139,7 +148,7 @@ class SubChainKernel(Kernel):
             positions=end,
             log_correction=np.where(path.moved, value - state.cache["value"], 0.0),
             moved=path.moved,
-            status=np.where(np.isnan(value), Status.NOT_FINITE, Status.OK),
+            status=np.where(np.isnan(value), NOT_FINITE, OK),
             cache=path.state.cache,
             source=self.potential,
             log_path_ratio=np.log(mean),
@@ -206,7 +215,7 @@ class _Path:
 
     def _decide(self, proposal: Proposal, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Accept a proposal on V, or stay; return the acceptance, and which could be accepted."""
-        state, ok, cache = self.state, proposal.status == Status.OK, proposal.cache
+        state, ok, cache = self.state, proposal.status == OK, proposal.cache
         with np.errstate(all="ignore"):
             if proposal.source is not self.potential:
                 value = np.full(len(ok), np.inf)

@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from surrokit.interfaces import Hamiltonian, Integrator, Metric, Phase, Proposal, Status
+from surrokit.interfaces import OK, Hamiltonian, Integrator, Metric, Phase, Proposal, Status
 from surrokit.kernel.hamiltonian import (
     DIVERGENCE,
     copy_phase,
@@ -107,7 +107,7 @@ class Half:
         np.maximum(self.highest, energy, out=self.highest)
         kept = self.highest - self.lowest <= DIVERGENCE  # not so where it is NaN
         if status.any() or not kept.all():
-            kept &= status == Status.OK
+            kept &= status == OK
             self.divergent[self.rows[~kept & (status != Status.NOT_REVERSIBLE)]] = True
             energy = energy[kept]
             self._keep(kept)
@@ -257,7 +257,7 @@ class Trajectories:
             positions=self._sample.positions,
             log_correction=np.where(self._moved, log_correction, 0.0),
             moved=self._moved,
-            status=np.full(len(n_steps), Status.OK, dtype=np.int64),
+            status=np.full(len(n_steps), OK, dtype=np.int64),
             cache=self._sample.cache,
             source=self._hamiltonian.potential,
             log_path_ratio=np.log(np.maximum(acceptance, np.finfo(np.float64).tiny)),

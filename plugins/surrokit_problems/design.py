@@ -214,8 +214,13 @@ class Design:
             steps = steps @ self.columns.T
             steps, ends = np.ascontiguousarray(steps[..., :-1]), steps[..., -1][:, owners]
         if not self.is_sparse:
-            chosen = self.rows.take(rows, axis=0)
-            return np.asarray(np.einsum("md,kmd->km", chosen, steps[:, owners]) + ends)
+            sums = np.empty((len(steps), len(rows)))
+            for start in range(0, len(rows), 2000):  # pairs whose numbers stay in the cache
+                part = slice(start, start + 2000)
+                chosen = self.rows.take(rows[part], axis=0)
+                for each, own in zip(sums, steps, strict=True):
+                    each[part] = np.einsum("md,md->m", chosen, own.take(owners[part], axis=0))
+            return np.asarray(sums + ends)
         # entry by entry: scipy's own way to pick rows costs more than all else here
         starts = self.rows.indptr[rows]
         lengths = self.rows.indptr[rows + 1] - starts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -214,24 +214,15 @@ class _OwnExpansion(Expansion):
     target: OwnRows
     at_once: ClassVar[int] = 8192
 
-    def _of_pairs(
-        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
-    ) -> Sequence[FloatArray]:
-        found = np.empty((len(ends), len(rows)))
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        found, by_owner = np.empty(len(rows)), np.argsort(owners, kind="stable")
         for start in range(0, len(rows), self.at_once):
-            part = slice(start, start + self.at_once)
-            expand = self._expanded(rows[part])
-            for left, positions in zip(found[:, part], ends, strict=True):
-                for owner in np.unique(owners[part]):
-                    ours = np.flatnonzero(owners[part] == owner)
-                    left[ours] = expand(positions[owner], ours)
-        return list(found)
-
-    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        for start in range(0, self.target.n_rows, self.at_once):
-            rows = np.arange(start, min(start + self.at_once, self.target.n_rows))
-            expand, all_rows = self._expanded(rows), np.arange(len(rows))
-            yield np.array([expand(q, all_rows) for q in positions])
+            part = by_owner[start : start + self.at_once]
+            expand, owner = self._expanded(rows[part]), owners[part]
+            for each in np.unique(owner):
+                ours = np.flatnonzero(owner == each)
+                found[part[ours]] = expand(positions[each], ours)
+        return found
 
     def _expanded(self, rows: IntArray) -> Callable[[FloatArray, IntArray], FloatArray]:
         """Return what gives remainders at one position, shape (m,), of m among these rows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -164,35 +164,9 @@ class Expansion(ABC):
             slopes += (columns[first] * columns[second]).T @ cubic
         return np.asarray(np.einsum("ij,ij->i", slopes, h) + self.level)
 
+    @abstractmethod
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), for pairs of a row and a position."""
-        return np.asarray(self._of_pairs([positions], rows, owners)[0])
-
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), for pairs of a row and a move."""
-        here, there = self._of_pairs([before, after], rows, owners)
-        return np.asarray(there - here)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)) over all rows, shape (n,)."""
-        total = np.zeros(len(before))
-        for found in self._of_all(np.concatenate([before, after])):
-            here, there = found[: len(total)], found[len(total) :]
-            there -= here
-            total += np.maximum(there, 0.0, out=there).sum(axis=1)
-        return total
-
-    @abstractmethod
-    def _of_pairs(
-        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
-    ) -> Sequence[FloatArray]:
-        """Return remainders of pairs, shape (k, m), at k sets of positions (n, dim)."""
-
-    @abstractmethod
-    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        """Yield remainders at positions (n, dim) for blocks of rows, shape (n, rows)."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -203,32 +177,14 @@ class _LinearExpansion(Expansion):
     design: Design
     predictors: FloatArray
 
-    def _of_pairs(
-        self, ends: Sequence[FloatArray], rows: IntArray, owners: IntArray
-    ) -> Sequence[FloatArray]:
-        steps, family = np.array(ends) - self.centre, self.terms.family
-        (k, n, _), m = steps.shape, family.n_predictors
-        by_predictor = np.moveaxis(steps.reshape(k, n, m, -1), 2, 1).reshape(k * m, n, -1)
-        s = self.design.along(rows, owners, by_predictor)
-        if family.several:
-            s = np.ascontiguousarray(np.moveaxis(s.reshape(k, m, -1), 1, 2))
-        return list(self._remaining(rows, s))
-
-    def _of_all(self, positions: FloatArray) -> Iterator[FloatArray]:
-        steps, family = positions - self.centre, self.terms.family
-        m = family.n_predictors
-        for rows, block in self.design.blocks(len(steps) * m):
-            s = np.ascontiguousarray(block.dot(steps.reshape(len(steps) * m, -1).T).T)
-            if family.several:
-                s = np.ascontiguousarray(np.moveaxis(s.reshape(len(steps), m, -1), 1, 2))
-            yield self._remaining(rows, s)
-
-    def _remaining(self, rows: Rows, steps: FloatArray) -> FloatArray:
-        """Return what is left out, shape (k, rows), for steps (k, rows) or (k, rows, m) of e."""
-        order, terms = USUAL_ORDER if self.third is None else 3, self.terms
-        e, y = self.predictors[rows], terms.response[rows]
-        found: FloatArray = terms.family.remaining(e, y, steps, order)
-        return found if terms.weights is None else np.asarray(found * terms.weights[rows])
+    def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
+        steps, family, terms = positions - self.centre, self.terms.family, self.terms
+        n, m = len(steps), family.n_predictors
+        s = self.design.along(rows, owners, np.moveaxis(steps.reshape(n, m, -1), 1, 0))
+        moved = np.ascontiguousarray(s.T)[None] if family.several else s
+        order = USUAL_ORDER if self.third is None else 3
+        found = family.remaining(self.predictors[rows], terms.response[rows], moved, order)[0]
+        return weighed(found, terms.weights, rows)
 
 
 # --- targets ---

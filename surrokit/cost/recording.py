@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -231,50 +231,28 @@ class Rejections:
 
 @attrs.frozen(eq=False)
 class RecordedExpansion(WrappedExpansion):
-    """An expansion that counts ``rows``: one for each pair of a row and a position or move.
+    """An expansion that counts ``rows``: one for each pair of a row and a position.
 
     Where the target raises or returns NaN, the result is NaN, which is rejected and counted.
     """
 
-    n_rows: int
     calls: Calls
     rejections: Rejections
 
     def remainders(self, positions: FloatArray, rows: IntArray, owners: IntArray) -> FloatArray:
         """Return D_i(q), shape (m,), and count m rows."""
-        return self._count(
-            lambda pairs: self.inner.remainders(positions, rows[pairs], owners[pairs]), len(rows)
-        )
 
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(q') - D_i(q), shape (m,), and count m rows."""
-        return self._count(
-            lambda pairs: self.inner.changes(before, after, rows[pairs], owners[pairs]), len(rows)
-        )
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(q') - D_i(q)), shape (n,), and count every row n times."""
-        return self._count(
-            lambda moves: self.inner.increases(before[moves], after[moves]),
-            len(before),
-            each=self.n_rows,
-        )
-
-    def _count(
-        self, function: Callable[[IntArray], FloatArray], n: int, each: int = 1
-    ) -> FloatArray:
         def attempt(chosen: FloatArray) -> Outcome:
-            found = function(chosen.astype(np.int64))
+            pairs = chosen.astype(np.int64)
+            found = self.inner.remainders(positions, rows[pairs], owners[pairs])
             return Outcome(n=len(chosen), results=(found,))
 
-        # a batch of numbers of pairs or moves, so that each can be evaluated alone
-        numbers = np.arange(n, dtype=np.float64)
+        # a batch of numbers of pairs, so that each can be evaluated alone
+        numbers = np.arange(len(rows), dtype=np.float64)
         with self.rejections.evaluating("rows", numbers):
-            results = self.calls.evaluate("rows", "rows", attempt, numbers, each=each)
+            results = self.calls.evaluate("rows", "rows", attempt, numbers)
         if results is None:
-            results = (np.full(n, np.nan),)
+            results = (np.full(len(rows), np.nan),)
         self.rejections.count_nan(results[0])
         return results[0]
 
@@ -534,7 +512,7 @@ class RecordingPotential:
         self.calls_made.count("hessian", 1 if order == 2 else 1 + self.target.dim // 2)
         with users_threads():
             inner = with_rows(self.target).expand(centre, **of_order(order))
-        return RecordedExpansion(inner, self.n_rows, self.calls_made, self.rejections)
+        return RecordedExpansion(inner, self.calls_made, self.rejections)
 
     def row_bounds(self, factor: FloatArray, **asked: Any) -> FloatArray:
         """Return the bounds psi of the terms, shape (n_rows,); an order or a ball may be asked."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import (
+    OK,
     ChainState,
     Hamiltonian,
     Integrator,
@@ -18,7 +19,6 @@ from surrokit.interfaces import (
     Phase,
     PositionMetric,
     Proposal,
-    Status,
     StepInfo,
     changes_with_position,
 )
@@ -75,7 +75,7 @@ def proposed_values(exact: Potential, state: ChainState, proposal: Proposal) -> 
     if proposal.source is exact:
         return proposal.cache["value"]
     values = state.values.copy()
-    rows = np.flatnonzero(proposal.moved & (proposal.status == Status.OK))
+    rows = np.flatnonzero(proposal.moved & (proposal.status == OK))
     if rows.size:
         values[rows] = exact.value(proposal.positions[rows])
     return values
@@ -104,7 +104,7 @@ def carry_out(
     # A proposal to stay needs no decision: it would always be "accepted", however stuck the chain
     # is. The same holds for a step too small to change a position in double precision.
     there = (proposal.positions == state.positions).all(axis=1)
-    stays = (there | ~proposal.moved) & (proposal.status == Status.OK)
+    stays = (there | ~proposal.moved) & (proposal.status == OK)
     after = ChainState(
         positions=choose(accepted, proposal.positions, state.positions),
         values=choose(accepted, values, state.values),
@@ -114,7 +114,7 @@ def carry_out(
         },
     )
     acceptance = path_acceptance = np.where(stays, np.nan, acceptance)
-    divergent = proposal.status != Status.OK
+    divergent = proposal.status != OK
     if proposal.log_path_ratio is not None:
         ratio = np.where(np.isnan(proposal.log_path_ratio), -np.inf, proposal.log_path_ratio)
         ratio = np.where(divergent, -np.inf, ratio)
@@ -279,7 +279,7 @@ class CountedPaths(PathKernel):
         return Proposal(
             positions=end.positions,
             log_correction=log_correction,
-            moved=status == Status.OK,
+            moved=status == OK,
             status=status,
             cache=end.cache,
             source=self.potential,

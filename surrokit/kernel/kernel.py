@@ -255,7 +255,7 @@ def move_ahead(
 ) -> Iterator[tuple[ChainState, StepInfo]]:
     """Yield n transitions of chains with independent proposals, decided in a few batches.
 
-    The decider must not go by values of U at the chains, which are NaN at all of them.
+    The decider goes by estimates of U, and not by its values, which are NaN at all of them.
     First every proposal is decided on as if the one before had been accepted. Where it was not, the
     next one is decided on once more, from where the chain then is, until no decision is from a
     wrong place. Whether a decision is made again depends on those before it alone, and it is made
@@ -263,11 +263,14 @@ def move_ahead(
     """
     chains = len(state.positions)
     batch = _rows(state, np.tile(np.arange(chains), n))
-    proposal = kernel.propose(batch, rng)
+    proposal = decider.estimate(kernel.propose(batch, rng), rng)
     # places: of the chains as they are, then of all proposals
     places = ChainState(
         positions=np.concatenate([state.positions, proposal.positions]),
         values=np.concatenate([state.values, np.full(n * chains, np.nan)]),
+        estimates=None
+        if state.estimates is None or proposal.estimates is None
+        else np.concatenate([state.estimates, proposal.estimates]),
         cache={k: np.concatenate([state.cache[k], each]) for k, each in proposal.cache.items()},
     )
     own = np.arange(chains, (n + 1) * chains).reshape(n, chains)
@@ -281,6 +284,7 @@ def move_ahead(
             status=proposal.status[wrong],
             cache={name: array[wrong] for name, array in proposal.cache.items()},
             source=proposal.source,
+            estimates=None if proposal.estimates is None else proposal.estimates[wrong],
         )
         _, info = decider.decide(there, again, rng)
         for name in ("accepted", "acceptance", "path_acceptance", "status", "divergent", "n_steps"):
@@ -295,8 +299,12 @@ def move_ahead(
 
 
 def _rows(state: ChainState, rows: IntArray) -> ChainState:
-    cache = {name: array[rows] for name, array in state.cache.items()}
-    return ChainState(positions=state.positions[rows], values=state.values[rows], cache=cache)
+    return ChainState(
+        positions=state.positions[rows],
+        values=state.values[rows],
+        cache={name: array[rows] for name, array in state.cache.items()},
+        estimates=None if state.estimates is None else state.estimates[rows],
+    )
 
 
 class Moves(Binding):
@@ -386,7 +394,7 @@ class Moves(Binding):
     def transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
         """Make one transition of all chains; of independent ones several, where U decides none."""
         self.step_size = self.kernel.step
-        if not tune and self.kernel.is_independent and np.isnan(self.state.values).all():
+        if not tune and self.kernel.is_independent and self.state.estimates is not None:
             made = next(self._ahead, None) if self._from is self.chains else None
             if made is None:
                 self._ahead = move_ahead(self.kernel, self.decider, self.state, AHEAD, rng)
@@ -430,6 +438,7 @@ class Moves(Binding):
         if prepared is self.decider:
             return False
         self.decider = prepared
+        self.chains = attrs.evolve(self.state, estimates=None)  # another decider's
         if not np.isfinite(self.state.values).all():
             self._begin_deciding()
         return True

@@ -22,7 +22,7 @@ FIRST_LOOK = 50
 """Kept draws of each chain at which their quality is judged for the first time."""
 
 _GROWTH = 1.2  # of draws between looks: looks are few, and at most a fifth is drawn in vain
-_MOST_GROWTH = 2.0
+_MOST_GROWTH = 3.0
 
 RESERVE, SECONDS, MOST_RESERVE = 0.1, 2.0, 0.3
 """Part of ``max_seconds`` that is left, before the first draw, for a surrogate's draws in case no
@@ -98,9 +98,8 @@ class Stopping:
         """The limits that hold now."""
         return self.now.budget
 
-    def _default_calls(self) -> float:
-        """Return the limit on calls where none is given, in the session that the run is in."""
-        now = self.now
+    def _default_calls(self, now: Sequel) -> float:
+        """Return the limit on calls where none is given, in a session."""
         if self._most_calls is None or self._most_calls[0] is not now:
             self._most_calls = now, now.asked_of(self._asked).most_calls
         return self._most_calls[1]
@@ -119,8 +118,9 @@ class Stopping:
 
     def _check(self, more: float, elapsed: float) -> None:
         seconds, calls = elapsed / (1.0 + self._grace - self._reserve), self._target.paid + more
-        reason: StopReason | None = self.budget.spent(calls, seconds)
-        if reason is None and self.budget.max_calls is None and calls > self._default_calls():
+        now = self.now
+        reason: StopReason | None = now.budget.spent(calls, seconds)
+        if reason is None and now.budget.max_calls is None and calls > self._default_calls(now):
             reason = "default_max_calls"
         if reason is not None:
             raise BudgetSpent(reason)

@@ -434,10 +434,13 @@ class FunctionPotential(DeclaredPotential):
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
         q = check_positions(positions, self.dim)
         values, gradients = self.model.evaluate("value_and_gradient", q)
+        if not self.priors.parts:
+            return values, gradients
         more, slopes = self.priors.value_and_gradient(q)
         return values + more, gradients + slopes
 
     def gradient(self, positions: FloatArray) -> FloatArray:
         """Return the gradient of U, shape (n, dim)."""
         q = check_positions(positions, self.dim)
-        return self.model.evaluate("gradient", q)[0] + self.priors.value_and_gradient(q)[1]
+        found = self.model.evaluate("gradient", q)[0]
+        return found + self.priors.value_and_gradient(q)[1] if self.priors.parts else found

@@ -191,17 +191,6 @@ class ScaledExpansion(WrappedExpansion):
         """Return D_i(z), shape (m,), for pairs of a row and a position."""
         return self.inner.remainders(self.scaling.to_bounded(positions), rows, owners)
 
-    def changes(
-        self, before: FloatArray, after: FloatArray, rows: IntArray, owners: IntArray
-    ) -> FloatArray:
-        """Return D_i(z') - D_i(z), shape (m,), for pairs of a row and a move."""
-        ends = self.scaling.to_bounded(before), self.scaling.to_bounded(after)
-        return self.inner.changes(*ends, rows, owners)
-
-    def increases(self, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return sum_i max(0, D_i(z') - D_i(z)) over all rows, shape (n,)."""
-        return self.inner.increases(self.scaling.to_bounded(before), self.scaling.to_bounded(after))
-
 
 def scaled(target: Potential, scaling: Scaling | None = None) -> Potential:
     """Return a target in coordinates of like scale; the target itself where they are so already.

@@ -28,14 +28,10 @@ from surrokit.types import BoolArray, Cache, Capabilities, FloatArray
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ReferenceCorrection:
+class ReferenceCorrection(Decider):
     """Metropolis-Hastings by an exact potential, evaluated at every proposal; bound already."""
 
     potential: Potential
-
-    def prepare(self, near: FloatArray) -> Self:  # noqa: ARG002
-        """Return itself."""
-        return self
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
         """Return the state at positions (n, dim)."""

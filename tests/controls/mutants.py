@@ -13,7 +13,6 @@ from surrokit.capabilities import HESSIAN
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Hamiltonian, Status
 from surrokit.kernel.hamiltonian import metropolis
-from surrokit.potentials import move_bounds
 from surrokit.testing.parts import SubChain, moved_on
 from surrokit.testing.wrappers import Wrapped
 
@@ -99,8 +98,8 @@ class OldCacheKept(_BrokenCorrection):
         return attrs.evolve(after, cache=state.cache), info
 
 
-class FirstFactorLeftOut(_BrokenCorrection):
-    """Tests the product over rows only, and forgets min(1, exp(V(q) - V(q') + c))."""
+class AllAccepted(_BrokenCorrection):
+    """Accepts whatever is proposed."""
 
     def decide(self, decider, state, proposal, rng):
         certain = np.full(len(state.positions), np.inf)
@@ -130,11 +129,10 @@ class WithoutLinearTerms(Passing):
 
 
 class _CutOff(Passing):
-    def changes(self, before, after, rows, owners):
-        ends = ((q - self.inner.centre).T for q in (before, after))
-        spread = move_bounds(*(np.linalg.solve(self.factor, each).T for each in ends))
-        changes = self.inner.changes(before, after, rows, owners)
-        return np.minimum(changes, 0.5 * self.bounds[rows] * spread[owners])
+    def remainders(self, positions, rows, owners):
+        z = np.linalg.solve(self.factor, (positions - self.inner.centre).T).T
+        most = 0.5 * self.bounds[rows] * np.linalg.norm(z, axis=1)[owners] ** 3
+        return np.clip(self.inner.remainders(positions, rows, owners), -most, most)
 
 
 class _OtherExpansion(Wrapped):

@@ -113,8 +113,8 @@ def changed(**methods):
     return [partial(mu.changed, **methods)]
 
 
-def changes_twice(expansion):
-    return mu.changed(expansion, changes=lambda of, *given: 2.0 * of.changes(*given))
+def remainders_twice(expansion):
+    return mu.changed(expansion, remainders=lambda of, *given: 2.0 * of.remainders(*given))
 
 
 def claims_convex(sound):
@@ -148,7 +148,7 @@ on_wrong_surrogate = samplers.check_invariant_on_wrong_surrogate
 CONTROLS = {
     corrections.check_exact_draws_kept: {
         "metropolis": [mu.SurrogateDecides],
-        "subsampled": [mu.BoundsHalved, mu.FirstFactorLeftOut, mu.LinearTermsDropped],
+        "subsampled": [mu.BoundsHalved, mu.AllAccepted, mu.LinearTermsDropped],
     },
     corrections.check_staying: {
         "metropolis": [
@@ -166,7 +166,7 @@ CONTROLS = {
         "rows": changed(expand=lambda of, centre: mu.WithoutLinearTerms(of.expand(centre)))
     },
     rows.check_remainders: {
-        "rows": changed(expand=lambda of, centre: changes_twice(of.expand(centre)))
+        "rows": changed(expand=lambda of, centre: remainders_twice(of.expand(centre)))
     },
     samplers.check_invariant: {
         "hmc": [

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import surrokit as sk
 from surrokit.compose import make
-from surrokit.interfaces import ChainState
+from surrokit.interfaces import ChainState, Decider
 from surrokit.kernel.hamiltonian import carry_out
 from surrokit.kernel.kernel import AHEAD, move_ahead
 from surrokit.testing.rows import Summed
@@ -18,7 +18,7 @@ from surrokit.testing.samplers import TUNING, WIDE, invariance
 KERNEL = make("sampler", "gaussian", step_size=1.0).bind(WIDE, TUNING)
 
 
-class ByPlace:
+class ByPlace(Decider):
     """Accepts by where chains are and where they might go alone."""
 
     def decide(self, state, proposal, rng):
