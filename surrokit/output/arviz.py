@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from importlib import metadata
 from typing import Any, TypeAlias
 
-import attrs
 import numpy as np
 
 from surrokit.arguments import load_library, read_seed
@@ -16,7 +15,7 @@ from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import CapabilityError, ConfigurationError
 from surrokit.potentials import Potential, with_rows
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.round import effective, resampled_rows
 
 Group: TypeAlias = Mapping[str, np.ndarray]
@@ -35,13 +34,15 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
     be lost. Names have ÷ for each slash, which parts the names of groups in trees and files. Units
     are the attribute ``units``, as the CF conventions call it.
     """
-    even = run
+    places = None
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
         places = resampled_rows(run.log_weights, read_seed(seed))
-        even = attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
-    groups = _groups_of(even)
+    groups = _groups_of(run, places)
     if target is not None:
-        groups["log_likelihood"] = {"row": log_likelihood_of(even, target)}
+        positions = run.kept.positions
+        if places is not None:
+            positions = run.kept.transform.to_unbounded(_taken(run.draws, places)[0])[None]
+        groups["log_likelihood"] = {"row": log_likelihood_of(positions, target)}
     try:
         from arviz_base import from_dict
     except ImportError:
@@ -105,21 +106,30 @@ def _axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict
     return dims, coords
 
 
-def _groups_of(run: Any) -> dict[str, Group]:
+def _taken(arrays: FloatArray, places: IntArray | None) -> FloatArray:
+    """Return rows of arrays (chains, draws, k) at places, as those of one chain; None for all."""
+    return arrays if places is None else arrays.reshape(-1, arrays.shape[2])[places][None]
+
+
+def _groups_of(run: Any, places: IntArray | None) -> dict[str, Group]:
     """Return draws and statistics, of the warm-up too, outputs of a forward map, and data.
+
+    Weighted draws are those at ``places``, and have no statistics of a sampler.
 
     Data are what the target reports, but for arrays of text or of more than :data:`MOST_DATA`
     numbers.
     """
     groups: dict[str, Group] = {
-        "posterior": {name: run[name] for name in run.parameters.specs},
-        "sample_stats": run.kept.statistics(),
+        "posterior": run.parameters.split(_taken(run.draws, places)),
         "warmup_sample_stats": run.warmup.statistics(),
     }
+    if places is None:
+        groups["sample_stats"] = run.kept.statistics()
     if len(run.warmup):
         groups["warmup_posterior"] = run.parameters.split(run.warmup.draws)
-    if run.outputs is not None:
-        groups["posterior_predictive"] = {"outputs": run.outputs}
+    outputs = run.outputs
+    if outputs is not None:
+        groups["posterior_predictive"] = {"outputs": _taken(outputs, places)}
     observed = {
         name: array
         for name, array in run.observed_data.items()
@@ -150,7 +160,7 @@ def _attributes_of(run: Any) -> dict[str, Any]:
     }
 
 
-def log_likelihood_of(run: Any, target: Potential) -> FloatArray:
+def log_likelihood_of(positions: FloatArray, target: Potential) -> FloatArray:
     """Return the log-likelihood of each row of data at each draw, shape (chains, draws, rows).
 
     It is minus the term of the row in the target of the run, a sum over rows, so constants that the
@@ -161,7 +171,7 @@ def log_likelihood_of(run: Any, target: Potential) -> FloatArray:
             "log-likelihoods by row need a target that is a sum over rows of data, such as "
             "surrokit.rows_potential makes; leave log_likelihood out"
         )
-    positions, terms = run.kept.positions, with_rows(target)
+    terms = with_rows(target)
     chains, draws, dim = positions.shape
     if target.dim != dim:
         raise ConfigurationError(
