@@ -1,11 +1,11 @@
 """Every kernel on every target of ``tests/invariance/exact_starts``, and the largest z-scores.
 
 Chains begin at exact draws of each target. Some transitions later, what is compared should differ
-by chance alone. Prints the tables of the page "What was tried to break it", in Markdown; the whole
-grid takes less than ten minutes, the kernels that are broken on purpose a few seconds.
+by chance alone. Prints the tables that the page "Why draws are exact" sums up, in Markdown; the
+whole grid takes less than ten minutes, the kernels that are broken on purpose a few seconds.
 
-    python benchmarks/adversary.py > docs/examples/output/adversary.md
-    python benchmarks/adversary.py --broken > docs/examples/output/adversary-broken.md
+    python benchmarks/adversary.py
+    python benchmarks/adversary.py --broken
 """
 
 from __future__ import annotations

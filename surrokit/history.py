@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.constraints import CoordinateMap
+from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.interfaces import ChainState, Status, StepInfo
+from surrokit.model.quantities import NAMED
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 
@@ -52,6 +54,8 @@ class Trace:
         Forward outputs, where the target has them.
     transform
         The map from the sampling coordinates to the user's.
+    quantities : dict of str to ndarray of shape (chains, iterations, ...)
+        What the user's function returned beside its results.
     ends : ndarray of shape (chains, iterations, dim), optional
         Where moves ended, accepted or not, in the user's coordinates; NaN of moves that do not keep
         a surrogate's density, None if none does or they were not kept.
@@ -74,9 +78,17 @@ class Trace:
     outputs: FloatArray | None
     transform: CoordinateMap
     ends: FloatArray | None = None
+    quantities: Mapping[str, FloatArray] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    def quantity_columns(self) -> tuple[list[str], FloatArray]:
+        """Return a name for each number of quantities, and these (chains, iterations, k)."""
+        given = self.quantities
+        named = Parameters({name: Parameter(array.shape[2:]) for name, array in given.items()})
+        none = np.empty((*self.draws.shape[:2], 0))
+        return named.labels, named.position(given) if given else none
 
     def chosen(self, places: IntArray) -> Trace:
         """Return iterations at places (n,), counted chain after chain, as those of one chain."""
@@ -85,6 +97,7 @@ class Trace:
             **{name: _flat(getattr(self, name))[places][None] for name in (*_PLACES, *DTYPES)},
             **{name: getattr(self, name)[when] for name in ("step_size", "seconds", "failures")},
             "outputs": None if self.outputs is None else _flat(self.outputs)[places][None],
+            "quantities": {n: _flat(of)[places][None] for n, of in self.quantities.items()},
             "calls": {kind: counts[when] for kind, counts in self.calls.items()},
             "ends": None,
         }
@@ -142,8 +155,8 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: CoordinateMap) 
     calls = numbers[:, 3:].astype(np.int64)
     places = {
         name: arrays[name].copy()  # in the order of chains: sums round by how arrays lie
-        for name in ("positions", "outputs", "ends")
-        if name in arrays
+        for name in arrays
+        if name in ("positions", "outputs", "ends") or name.startswith(NAMED)
     }
     positions, ends = places["positions"], places.get("ends")
     return Trace(
@@ -155,6 +168,7 @@ def trace_of(columns: Mapping[str, npt.NDArray[Any]], transform: CoordinateMap) 
         failures=numbers[:, 2].astype(np.int64),
         calls=dict(zip(CALL_KINDS, calls.T, strict=True)),
         outputs=places.get("outputs"),
+        quantities={n[len(NAMED) :]: of for n, of in places.items() if n.startswith(NAMED)},
         transform=transform,
         ends=None if ends is None else transform.to_bounded(ends),
     )
@@ -173,8 +187,8 @@ BLOCK = 256
 _UNDISTURBED = 0.1  # quantile of iterations' times that other work on the machine does not disturb
 
 
-_Row: TypeAlias = tuple[ChainState, StepInfo, tuple[float, ...], FloatArray | None]
-"""One iteration, with its numbers and outputs."""
+_Row: TypeAlias = tuple[ChainState, StepInfo, tuple[float, ...], Mapping[str, FloatArray | None]]
+"""One iteration, with its numbers, and outputs, ends and quantities as far as there are any."""
 
 
 class History:
@@ -199,11 +213,12 @@ class History:
         seconds: float,
         failures: int,
         calls: Mapping[str, int],
-        outputs: FloatArray | None,
+        beside: Mapping[str, FloatArray],
     ) -> None:
-        """Take in one iteration."""
+        """Take in one iteration, with what was evaluated beside U: outputs and quantities."""
         counts = (calls[kind] for kind in CALL_KINDS)
-        self._rows.append((state, info, (step_size, seconds, failures, *counts), outputs))
+        all_beside = {**beside, "ends": info.ends}
+        self._rows.append((state, info, (step_size, seconds, failures, *counts), all_beside))
         if len(self._rows) == BLOCK:
             self._settle()
 
@@ -252,7 +267,8 @@ class History:
         """Return iterations from ``start`` on as arrays of shape (iterations, chains, ...).
 
         ``numbers`` has shape (iterations, 3 + kinds of calls): step size, seconds, failures, calls.
-        ``outputs`` and ``ends`` are there if some iteration has them, and NaN where one has none.
+        ``outputs``, ``ends`` and quantities are there if some iteration has them, and NaN where one
+        has none.
         """
         parts = self._parts(start)
         if len(parts) == 1:
@@ -291,7 +307,7 @@ class History:
     def _gather(self, rows: list[_Row]) -> Columns:
         """Return iterations as arrays."""
         n = len(rows)
-        states, infos, numbers, outputs = zip(*rows, strict=True) if rows else ((), (), (), ())
+        states, infos, numbers, beside = zip(*rows, strict=True) if rows else ((), (), (), ())
         by_chain = {name: [getattr(info, name) for info in infos] for name in _OF_STEPS}
         by_chain["values"] = [state.values for state in states]
         by_chain["energy"] = [
@@ -304,8 +320,8 @@ class History:
         }
         for name, kind in DTYPES.items():
             found[name] = np.array(by_chain[name], dtype=kind).reshape(n, self._chains)
-        for name, optional in (("outputs", outputs), ("ends", [info.ends for info in infos])):
-            if (array := _stack(optional)) is not None:
+        for name in dict.fromkeys(name for each in beside for name in each):
+            if (array := _stack([each.get(name) for each in beside])) is not None:
                 found[name] = array
         return found
 

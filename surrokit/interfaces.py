@@ -287,11 +287,17 @@ class Phase:
     cache
         Arrays that the integrator keeps for the positions; at least ``"value"`` and
         ``"gradient"`` for integrators that follow a gradient.
+    last_step
+        Arrays, one row for each chain, about the step that led there; most integrators keep none.
+        ``nuts`` reads ``"momentum"``, what the step adds to the sum of momenta on a path, for which
+        the trapezoidal sum is M (q' - q) / h, and ``"whole"``, which counts as its acceptance when
+        the step size is tuned.
     """
 
     positions: FloatArray
     momenta: FloatArray
     cache: Cache
+    last_step: Cache = attrs.field(factory=dict)
 
 
 class Metric(Protocol):
@@ -1027,6 +1033,13 @@ class Past:
         return len(self.values)
 
 
+class Fit(Protocol):
+    """Lets a learner observe rows, and returns a surrogate of all rows so far, or None."""
+
+    def __call__(self, rows: Evaluations, modes: Modes | None = None, /) -> Potential | None:
+        """Return a surrogate, with a part for each of several modes; None where none is fitted."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Start:
     """What a run hands to an explorer.
@@ -1044,7 +1057,7 @@ class Start:
         Returns the evaluations since it was last called.
     fit
         Lets the run's learner observe rows, and returns a surrogate of all that it has observed;
-        None where none can be fitted.
+        None where none can be fitted. With several modes it has a part for each.
     calls
         Exact calls that the run's budget leaves to the exploration; None without a budget.
     past
@@ -1059,7 +1072,7 @@ class Start:
     positions: FloatArray
     warmup: int
     evaluated: Callable[[], Evaluations]
-    fit: Callable[[Evaluations], Potential | None]
+    fit: Fit
     calls: int | None = None
     past: Past | None = None
     known: Evaluations | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -127,13 +128,30 @@ class Modes:
 
     def nearest(self, positions: FloatArray) -> IntArray:
         """Return the mode (n,) whose Laplace approximation is densest at ``positions (n, dim)``."""
-        squares = [self.squares(k, positions) for k in range(len(self))]
-        return np.asarray(np.argmin(self.values[:, None] + 0.5 * np.array(squares), axis=0))
+        return np.asarray(np.argmax(self.log_shares(positions), axis=0))
+
+    @cached_property
+    def precisions(self) -> FloatArray:
+        """Inverses of the covariances, shape (k, dim, dim)."""
+        inverses = np.linalg.inv(self.covariances)
+        return np.asarray(0.5 * (inverses + np.swapaxes(inverses, 1, 2)))
+
+    def log_shares(self, positions: FloatArray) -> FloatArray:
+        """Return the log share of each Laplace approximation, not normalised, in their sum, (k, n).
+
+        That is in the density at ``positions (n, dim)``.
+        """
+        squares = np.array([self.squares(k, positions) for k in range(len(self))])
+        logs = -self.values[:, None] - 0.5 * squares
+        return np.asarray(logs - np.logaddexp.reduce(logs, axis=0))
+
+    def pull(self, k: int, positions: FloatArray) -> FloatArray:
+        """Return the gradient of mode k's Laplace approximation of U, shape (n, dim)."""
+        return np.asarray((positions - self.positions[k]) @ self.precisions[k])
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""
-        away = positions - self.positions[k]
-        return np.asarray(np.sum(away * np.linalg.solve(self.covariances[k], away.T).T, axis=1))
+        return np.asarray(np.sum((positions - self.positions[k]) * self.pull(k, positions), axis=1))
 
     def distances(self, positions: FloatArray) -> FloatArray:
         """Return distances (n,) of ``positions (n, dim)`` from the nearest mode, in its own sds."""

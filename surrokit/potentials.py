@@ -142,6 +142,10 @@ def predictor_of(potential: Potential) -> Any:
     return find_within(potential, "predictor", object)
 
 
+Pointwise: TypeAlias = tuple[dict[str, FloatArray], dict[str, FloatArray]]
+"""Log likelihoods by observation, arrays (n, ...) by name, and log priors (n,) by name."""
+
+
 def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
     """Return an attribute of a kind, of a potential or of one inside; None where there is none."""
     while potential is not None:

@@ -307,6 +307,7 @@ def _opened(ledger: Ledger, account: Account) -> Run:
         weights=weights,
         asked=read_arguments(ledger.store),
         predictor=predictor,
+        pointwise=getattr(predictor, "pointwise", None),
         observed_data=getattr(predictor, "observed_data", {}),
     )
     return attrs.evolve(run, verdict=judge(run))

@@ -173,7 +173,7 @@ class SharedModel:
             self._compared.append(self.store.path)
             if model_of(target).columns is None:  # else the file has a part of the position alone
                 check_row(self.store, target)  # evaluated again, uncounted
-        return change_model(target, lambda inner: attrs.evolve(inner, memo=self.memo, shared=True))
+        return change_model(target, lambda inner: inner.remembering(self.memo, shared=True))
 
 
 def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:
@@ -200,7 +200,7 @@ def _fill(memo: Memo, path: Path, described: Mapping[str, Any]) -> Store:
 
     def write(what: str, rows: FloatArray, results: Results, seconds: float) -> None:
         with store.transaction():
-            write_events(store, [event_with(what, rows, results, seconds)])
+            write_events(store, [event_with(memo.layout, what, rows, results, seconds)])
 
     memo.write = write
     return store

@@ -17,7 +17,7 @@ from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 
 PHASES = ("warmup", "training", "sampling")
-"""What the seconds consist of; compilation is told apart."""
+"""What the seconds consist of; compilation is counted apart."""
 
 LONGEST_WARMUP = 1.5
 """In parts of the time; one that takes longer is given up."""

@@ -1,4 +1,4 @@
-"""The picture: effective draws a second, and for each gradient paid, on logarithmic axes."""
+"""The picture: effective draws a second, and for each gradient, on logarithmic axes."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def _remarks(results: Results) -> list[str]:
     right = reference(results)
     if right not in (None, DENSE):
         title = results["lines"][right]["title"]
-        text += ["", f'"off by" is told from {title}, since dense HMC did not get far enough.']
+        text += ["", f'"off by" is measured from {title}, since dense HMC did not get far enough.']
     for line in lines:
         said = line["message"] if line["status"] != "done" else line["note"]
         if said:

@@ -1,4 +1,4 @@
-"""Snippets of the guide "Learn while sampling"."""
+"""Snippets of the guide "Use the paper's schemes"."""
 
 # [banana]
 import numpy as np

@@ -1,4 +1,4 @@
-"""The Python part of the tutorial "Sample a model that is expensive"."""
+"""The Python part of the tutorial "Sample an expensive simulator"."""
 
 # [sample]
 import surrokit as sk

@@ -155,7 +155,7 @@ target = sk.forward_potential(
 )
 run = sk.sample(target, surrogate="additive", initial=[2.0, 0.5], warmup=200, draws=200, seed=1)
 
-# [paid]
+# [known]
 target = sk.potential(value, gradient, dim=3)
 positions = np.random.default_rng(1).normal(size=(60, 3))
 known = sk.Evaluations(
@@ -173,7 +173,7 @@ run = sk.sample(
     warm_start=known,
 )
 print(run.adaptation.training_rows)
-# [paid log]
+# [known log]
 known = sk.Evaluations.from_log_density(positions, [log_density(q) for q in positions])
 
 

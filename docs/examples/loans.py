@@ -1,4 +1,4 @@
-"""The tutorial for users of scikit-learn: a table, a posterior, and a regressor as a surrogate."""
+"""The second part of the tutorial "Sample a regression of a table"."""
 
 # ruff: noqa: E402 (imports stand where they are shown)
 
@@ -16,9 +16,9 @@ table = pd.DataFrame(
         "late_before": rng.poisson(0.5, n),
     }
 )
-lean = -0.8 - 0.9 * np.log(table["income"] / 30_000) + 0.6 * table["late_before"]
-lean += 0.7 * (table["home"] == "rent") - 0.03 * table["years_employed"]
-late = (rng.random(n) < 1 / (1 + np.exp(-lean))).astype(int)
+score = -0.8 - 0.9 * np.log(table["income"] / 30_000) + 0.6 * table["late_before"]
+score += 0.7 * (table["home"] == "rent") - 0.03 * table["years_employed"]
+late = (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
 print(table.head(3))
 print("late:", late.mean().round(2))
 # [fit]
@@ -73,18 +73,4 @@ coefficients = posterior.coef_draws_[:, 0]
 names = list(columns.get_feature_names_out())
 rent, parents = (coefficients[:, names.index(f"home_{home}")] for home in ("rent", "parents"))
 print("rent is worse than parents with probability", np.mean(rent > parents).round(2))
-# [surrogate]
-from sklearn.linear_model import Ridge
-from sklearn.preprocessing import PolynomialFeatures
-
-import surrokit as sk
-
-design = np.column_stack([np.ones(len(train)), columns.transform(train)])
-design[:, 1:] -= design[:, 1:].mean(axis=0)
-target = sk.rows_potential("logistic", design, late_train, prior=2.5)
-cubic = make_pipeline(PolynomialFeatures(3), Ridge(alpha=1e-6))
-run = sk.sample(target, surrogate=("sklearn", {"estimator": cubic}), draws=500, seed=1)
-print("foretold  ", round(run.fit_quality.acceptance, 2))
-print("acceptance", run.acceptance.mean().round(2))
-print("means", run.draws.mean(axis=(0, 1))[1:].round(2))
 # [end]

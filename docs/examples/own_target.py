@@ -1,4 +1,4 @@
-"""The last part of the tutorial: a target of your own."""
+"""The Python part of the tutorial "First run"."""
 
 # [check]
 from coffee import smooth, target

@@ -19,7 +19,6 @@ COMMANDS = {
     "lynx_hare": "surrokit sample lynx-hare --seed 1 --compare",
     "hundred_calls": "surrokit sample lynx-hare --max-calls 150 --seed 1",
     "coffee": "surrokit sample coffee.py:smooth --seed 1",
-    "unknown": "surrokit sample lynx-hair",
 }
 SAMPLE = "surrokit sample line.py:target --surrogate bowl --warmup 400 --draws 500 --seed 1"
 SESSIONS = {

@@ -35,8 +35,8 @@ def stop_at_first_move(rng, n_transitions=None):
     return np.mean(q**2)
 
 
-# [safety net]
-def safety_net(rng, patience):
+# [repairs]
+def repaired(rng, patience):
     """Draws from the surrogate; an exact draw instead after so many rejections in a row."""
     q = rng.standard_normal(N_CHAINS)
     rejections = np.zeros(N_CHAINS, dtype=int)
@@ -53,6 +53,6 @@ def safety_net(rng, patience):
 rng = np.random.default_rng(7)
 print(f"three transitions:      E q^2 = {stop_at_first_move(rng, 3):.3f}")
 print(f"until the first move:   E q^2 = {stop_at_first_move(rng):.3f}")
-print(f"no safety net:          E q^2 = {safety_net(rng, N_ITERATIONS):.3f}")
-print(f"after two rejections:   E q^2 = {safety_net(rng, 2):.3f}")
+print(f"no repairs:             E q^2 = {repaired(rng, N_ITERATIONS):.3f}")
+print(f"after two rejections:   E q^2 = {repaired(rng, 2):.3f}")
 # [end]

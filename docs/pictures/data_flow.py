@@ -11,7 +11,7 @@ BOXES = (
     ("target", "U, gradient", 0, 0, ORANGE),
     ("recording wrapper", "counts, keeps", 1, 0, ORANGE),
     ("explorer", "exact burn-in", 2, 0, ORANGE),
-    ("evaluations", "rows paid for", 3, 0, GREY),
+    ("evaluations", "of the model", 3, 0, GREY),
     ("learner", "observe", 3, 1, BLUE),
     ("fitted surrogate", "a Potential", 2, 1, BLUE),
     ("Hamiltonian", "with a metric", 1, 1, BLUE),

@@ -1,4 +1,4 @@
-"""A model that fails in part of its prior: which points an exploration pays for, and the draws."""
+"""A model that fails in part of its prior: the points of an exploration, and the draws."""
 
 import warnings
 

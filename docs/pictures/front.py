@@ -21,7 +21,7 @@ def banana(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def learnt(seed: int) -> tuple[sk.Evaluations, object]:
-    """Return evaluations of the kind that a burn-in pays for, and what is learnt from them."""
+    """Return evaluations as in a burn-in, and what is learnt from them."""
     rng = np.random.default_rng(seed)
     x = rng.normal(scale=1.35, size=N_EVALUATIONS)
     y = 0.6 * (x**2 - 1.5) + rng.normal(scale=0.7, size=N_EVALUATIONS)
@@ -46,7 +46,7 @@ def path(gradient, start, momentum, step_size: float, n_steps: int) -> np.ndarra
 
 
 if __name__ == "__main__":
-    paid, surrogate = learnt(seed=3)
+    known, surrogate = learnt(seed=3)
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 121), np.linspace(-3.2, 4.6, 121))
     grid = np.column_stack([x.ravel(), y.ravel()])
     exact = banana(grid)[0].reshape(x.shape)
@@ -62,7 +62,7 @@ if __name__ == "__main__":
     axes.contour(
         x, y, cheap - cheap.min(), levels, colors=BLUE, linewidths=1.0, linestyles="dashed"
     )
-    axes.plot(*paid.positions.T, "o", color=ORANGE, ms=3.5, alpha=0.9)
+    axes.plot(*known.positions.T, "o", color=ORANGE, ms=3.5, alpha=0.9)
     axes.plot(*steps.T, "-", color=BLACK, lw=1.2)
     axes.plot(*steps[1:-1].T, ".", color=BLACK, ms=3.5)
     axes.plot(*steps[0], "s", color=BLACK, ms=6)
@@ -71,7 +71,7 @@ if __name__ == "__main__":
     axes.set(xlim=(-3.6, 3.6), ylim=(-3.1, 4.4), xticks=range(-3, 4), yticks=range(-3, 5))
     entries = (
         Line2D([], [], color=GREY, label="exact potential: expensive"),
-        Line2D([], [], color=ORANGE, marker="o", ms=4, ls="", label="exact evaluations paid for"),
+        Line2D([], [], color=ORANGE, marker="o", ms=4, ls="", label="exact evaluations"),
         Line2D([], [], color=BLUE, ls="--", label="surrogate learnt from them: cheap"),
         Line2D([], [], color=BLACK, marker=".", label="path on the surrogate: no exact call"),
         Line2D(

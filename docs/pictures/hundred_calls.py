@@ -112,7 +112,7 @@ def weigh(name, truth):
             options = {"max_calls": limit, "correction": ("weights", {"aim": 1e-3}), **PARTS}
             run = sk.sample(TARGETS[name](), seed=seed, **options)
             if run.answer is None:
-                print(name, limit, seed, "refused", flush=True)
+                print(name, limit, seed, "rejected", flush=True)
                 continue
             answer = run.answer.mean()
             calls.append(run.total_calls)
@@ -126,7 +126,7 @@ def weigh(name, truth):
 
 
 def sample_exactly(name):
-    """Return a long chain on the surrogate, and the calls that one pays before its first draw."""
+    """Return a long chain on the surrogate, and the calls before its first draw."""
     long = sk.sample(TARGETS[name](), chains=LONG, draws=4000, seed=100, **PARTS)
     short = sk.sample(TARGETS[name](), chains=CHAINS, draws=1, seed=1, **PARTS)
     print(name, "R-hat", long.rhat().max(), "effective draws", long.ess("bulk").min(), flush=True)
@@ -146,7 +146,7 @@ def plain_hmc(name, truth):
 
 
 def of_pyvbmc(name, seed, where):
-    """Return the values paid for and the means of variational posteriors, in the peer's Python."""
+    """Return the values evaluated and the means of variational posteriors, in the peer's Python."""
     from pyvbmc import VBMC
 
     target, (low, high) = TARGETS[name](), np.array(where)
@@ -175,7 +175,7 @@ def of_pyvbmc(name, seed, where):
 
 
 def peer(python, name, draws, truth):
-    """Return values and errors of PyVBMC, told where the mass is as the benchmarks tell it."""
+    """Return values and errors of PyVBMC with plausible bounds as in the benchmarks."""
     transform = getattr(TARGETS[name](), "transform", None)
     flat = draws.reshape(-1, draws.shape[2])
     flat = flat if transform is None else transform.to_unbounded(flat)

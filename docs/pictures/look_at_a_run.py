@@ -25,11 +25,11 @@ def weigh(run: sk.Run, name: str, folder: Path) -> None:
 if __name__ == "__main__":
     folder = Path(tempfile.mkdtemp())
     run = sk.sample("lynx-hare", **PARTS, draws=250, seed=1, progress=False)
-    paid = run.total_calls
+    calls = run.total_calls
     save(run.plot.marginals(), "plot-marginals")
     save(run.plot.surrogate(), "plot-surrogate")
     save(run.plot.cost(), "plot-cost")
-    assert run.total_calls == paid
+    assert run.total_calls == calls
     weigh(run, "lynx-hare", folder)
     names = {f"p{i}": None for i in range(440)} | {"w": sk.real(60)}
     normal = sk.potential(value_and_gradient=lambda q: (0.5 * q @ q, q), parameters=names)

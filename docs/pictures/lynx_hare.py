@@ -21,7 +21,7 @@ NAMES = {
 
 
 def trajectories(run: sk.Run) -> None:
-    """Draw the counts, and the populations that the kept draws already paid for."""
+    """Draw the counts, and the populations of the kept draws."""
     populations = np.exp(run.outputs.reshape(-1, len(TIMES), 2))
     low, median, high = np.quantile(populations, [0.05, 0.5, 0.95], axis=0)
     figure, axes = plt.subplots(figsize=(6.6, 2.6))

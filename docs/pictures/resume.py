@@ -46,7 +46,7 @@ def work(session: str, path: str) -> None:
 
 
 def look(path: Path) -> tuple[int, int]:
-    """Return the calls paid for and the draws, as far as the file tells."""
+    """Return the calls made and the draws in the file."""
     try:
         with sk.Ledger(path) as ledger:
             calls = len(ledger)

@@ -45,6 +45,7 @@ _COMPONENTS = (
     Component(
         kind="surrogate",
         name="quadratic-gp",
+        serves=("few-values",),
         factory="surrokit_gp.quadratic:QuadraticGaussianProcess",
         summary="Gaussian process about a quadratic, for few values of a nearly normal density",
         references=(
@@ -56,6 +57,7 @@ _COMPONENTS = (
     Component(
         kind="explorer",
         name="active",
+        serves=("few-values",),
         factory="surrokit_gp.active:Active",
         summary="Values where a process of those so far is least sure of the posterior",
         references=(

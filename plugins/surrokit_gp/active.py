@@ -35,6 +35,7 @@ from surrokit_gp.rows import TrainingRows
 
 JUDGED = 8  # latest draws of the process by which it is judged
 HOTTEST = 3.0  # highest temperature at which points are looked for
+WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
 SHRINK = 0.7  # of the coordinates, where a process was wrong and nothing better was found
 SEVERAL = 3  # points of a batch at least
 
@@ -139,6 +140,7 @@ class _Search:
         self.n_starts = len(positions)
         self.whitening: Whitening | None = None  # of the next process; None before there is one
         self.logs: FloatArray | None = None  # log scales of the last process
+        self.looked_about = False  # by the last batch
         self.spread = HOTTEST  # root mean square of V - U at draws of late
         self.reach = 1.0  # how many times as far as draws of a normal target the wall lies
         self.unsure = 1.0  # part of the latest draws at which the process was not trusted
@@ -197,6 +199,9 @@ class _Search:
             self._evaluate(self.best + SHRINK * moves)
             return
         temperature = float(np.clip(self.spread, 1.0, HOTTEST))
+        self.looked_about = temperature < WARM and not self.looked_about
+        if self.looked_about:
+            temperature = WARM
         draws = fitted.draw(rng, temperature)
         draws = draws[np.isfinite(draws).all(axis=1)]
         # tails are heavy where more than one draw in a thousand is at the wall
@@ -204,13 +209,17 @@ class _Search:
             self.reach = min(1.2 * self.reach, 4.0)
         paid, least = len(self.values), self.values.min()
         batch = max(min(max(SEVERAL, len(self.best) // 2, paid // 20), most - paid), 1)
-        n_judges = math.ceil(batch / 3)
+        # two thirds every second time, where the other batches have none
+        part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
+        n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
         tilt = 0.35 / temperature
         chosen = draws[np.concatenate([few, choose(fitted.process, draws, batch - n_judges, tilt)])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
-        size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
+        size = self.spread
+        if n_judges:
+            size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
         centre, shrink = None, 1.0
         if size > 5.0:  # nats: then it is trusted about the best point only
             centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
@@ -218,7 +227,7 @@ class _Search:
             judges = np.concatenate([self.judges, chosen[:n_judges]])
             self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
             self.judges = judges[-max(JUDGED, self.n_starts) :]
-        else:  # draws of a flattened process do not count
+        elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges = np.empty(0), self.judges[:0]
         self.whitening = refocus(self.whitening, draws, temperature, centre, shrink)
         self.logs = fitted.logs
@@ -262,24 +271,22 @@ class _Search:
 
 
 def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -> IntArray:
-    """Return which of ``positions (m, dim)`` a process is least sure of, one by one, shape (n,).
+    """Return which of ``positions (m, dim)`` tell most of the others, one by one, shape (n,).
 
-    The variance of U given the values so far, and those of points chosen before, times
-    exp(-2 tilt V): each step is one of a pivoted Cholesky factorisation. With ``tilt=0`` it is the
-    least sure, wherever it lies; with more, one of higher density.
+    That is the variance of U that a value takes away, given those so far and those of points chosen
+    before, summed over all positions with weights exp(-2 tilt V). The point of the largest variance
+    of its own lies at an edge, and tells little of the mass.
     """
     heights, z = process.value(positions), process.whitening.apply(positions)
-    covariance = process.posterior.covariance(z, z)
+    left = process.posterior.covariance(z, z)
     counts = np.exp(-2.0 * tilt * (heights - heights.min()))
-    left = np.diag(covariance).copy()
-    rows = np.empty((0, len(z)))
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
-        j = int(np.argmax(counts * left))
         # with noise of 0.01 nats: a point next to a chosen one tells nothing more
-        row = (covariance[j] - rows[:, j] @ rows) / np.sqrt(max(left[j], 0.0) + 1e-4)
-        rows = np.vstack([rows, row])
-        left = np.maximum(left - np.square(row), 0.0)
-        left[j] = 0.0
+        own = np.maximum(np.diag(left), 0.0) + 1e-4
+        gains = counts @ np.square(left) / own
+        gains[chosen] = -1.0
+        j = int(np.argmax(gains))
+        left = left - np.outer(left[:, j], left[j] / own[j])
         chosen.append(j)
     return np.array(chosen, dtype=np.int64)

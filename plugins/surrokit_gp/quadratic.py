@@ -38,6 +38,9 @@ CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
 UNSURE = 1.0
 """Standard deviation, in nats, above which a process is not trusted."""
 
+TURNS = 0.3
+"""Correlation of a process's draws from which on its coordinates are turned."""
+
 _ROOM = 1.0  # from the wall to the draws inside
 
 
@@ -268,10 +271,13 @@ def refocus(
     """
     dim = draws.shape[1]
     covariance = np.cov(whitening.apply(draws), rowvar=False).reshape(dim, dim) / temperature
+    # the noise of correlations would turn the axes, along which length scales are learnt
+    sds = np.sqrt(np.diag(covariance))
+    covariance[np.abs(covariance) < TURNS * np.outer(sds, sds)] = 0.0
     covariance += 1e-6 * np.trace(covariance) / dim * np.eye(dim)
     variances, vectors = np.linalg.eigh(covariance)
     # from one process to the next they may shrink and grow by so much
-    changes = np.clip(np.sqrt(variances), 0.3, 2.0)
+    changes = np.clip(np.sqrt(np.maximum(variances, 0.0)), 0.3, 2.0)
     spread = whitening.factor @ (vectors * (changes * shrink))
     # the triangular factor of spread spread^T, without squaring it
     upper = np.asarray(np.linalg.qr(spread.T, mode="r"))

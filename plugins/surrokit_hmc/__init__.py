@@ -3,6 +3,7 @@
 from surrokit import Component, Part, hookimpl
 
 _PAPER = "Zhang, Shahbaba and Zhao (2017), arXiv:1506.05555"
+_WALNUTS = "Bou-Rabee, Carpenter, Kleppe and Liu (2025), arXiv:2506.18746"
 _NEAL = "Neal (2011), arXiv:1206.1901"
 
 _COMPONENTS = (
@@ -46,6 +47,18 @@ _COMPONENTS = (
     ),
     Component(
         kind="sampler",
+        name="walnuts",
+        factory="surrokit_hmc.nuts:NUTS",
+        summary="NUTS with steps that are halved where the curvature is high, as in funnels",
+        references=(_WALNUTS,),
+        parts={
+            "integrator": Part("integrator", "adaptive-leapfrog"),
+            "metric": Part("metric", "dense"),
+        },
+        examples=({"step_size": 1.2, "max_depth": 2},),
+    ),
+    Component(
+        kind="sampler",
         name="gaussian",
         serves=("normal",),
         factory="surrokit_hmc.independent:GaussianMoves",
@@ -79,6 +92,14 @@ _COMPONENTS = (
         factory="surrokit_hmc.leapfrog:Leapfrog",
         summary="Leapfrog with merged half steps: one gradient a step",
         references=(f"{_PAPER}, Algorithm 1",),
+    ),
+    Component(
+        kind="integrator",
+        name="adaptive-leapfrog",
+        factory="surrokit_hmc.adaptive:AdaptiveLeapfrog",
+        summary="Leapfrog steps that are halved where the energy errs, undone by the same rule",
+        references=(_WALNUTS,),
+        examples=({}, {"max_error": 0.1}),
     ),
     Component(
         kind="metric",

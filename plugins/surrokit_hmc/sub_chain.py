@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 from surrokit.arguments import optional_positive_integer
 from surrokit.interfaces import ChainState, Excursion, Kernel, Proposal, Sampler, Status, Tuning
 from surrokit.kernel.hamiltonian import DIVERGENCE, choose, metropolis
+from surrokit.kernel.jumps import Jumps, jumps_of
 from surrokit.kernel.kernel import latest
 from surrokit.kernel.tuning import FIRST_LENGTH
 from surrokit.limits import check_deadline
@@ -28,6 +29,9 @@ class SubChain(Sampler):
     share, such as a number of steps, is the same in the first transition and in the last, in the
     second and in the last but one; so k of them are reversible, too. That holds for a fixed k
     only: a k that depends on the path, such as stopping at the first move, biases the draws.
+
+    On a V of several modes a jump between them, accepted on V as well, comes before and after every
+    transition, so that the order is the same from either end.
 
     Parameters
     ----------
@@ -84,6 +88,7 @@ class SubChain(Sampler):
             potential=potential,
             kernel=self.kernel.bind(potential, tuning),
             n_transitions=self.length or tuning.length or FIRST_LENGTH,
+            jumps=jumps_of(potential),
             whitener=self._whitener(tuning.covariance) if free else None,
         )
 
@@ -100,6 +105,7 @@ class SubChainKernel(Kernel):
     potential: Potential  # V
     kernel: Kernel  # makes the moves, on V
     n_transitions: int  # the number k in use
+    jumps: Jumps | None  # between the modes of V, before and after every transition
     # L^-T (dim, dim), with which rows turn to units of the tuned covariance L L^T; None where
     # nobody needs to know how far sub-chains get
     whitener: FloatArray | None
@@ -122,9 +128,11 @@ class SubChainKernel(Kernel):
         seen = [path.state]
         for i, kernel in enumerate(self._kernels(length, rng), start=1):
             check_deadline()
+            path.jump(self.jumps, kernel, rng)
             path.follow(kernel.propose(path.state, rng), rng)
             if i & (i - 1) == 0:  # a power of two
                 seen.append(path.state)
+        path.jump(self.jumps, self.kernel, rng)
         end, value = path.state.positions, path.state.cache["value"]
         mean = np.maximum(path.acceptance / length, 1e-300)  # so that no logarithm is of zero
         return Proposal(
@@ -179,17 +187,14 @@ class _Path:
         self.acceptance: FloatArray = np.zeros(n)
         self.n_steps: IntArray = np.zeros(n, dtype=np.int64)
 
+    def jump(self, jumps: Jumps | None, kernel: Kernel, rng: np.random.Generator) -> None:
+        """Jump if V has several modes; no jump tells of the kernel's steps."""
+        if jumps is not None:
+            self._decide(jumps.propose(kernel, self.state, rng), rng)
+
     def follow(self, proposal: Proposal, rng: np.random.Generator) -> None:
         """Accept a proposal of the kernel on V, or stay."""
-        state, ok, cache = self.state, proposal.status == Status.OK, proposal.cache
-        with np.errstate(all="ignore"):
-            if proposal.source is not self.potential:
-                value = np.full(len(ok), np.inf)
-                value[ok] = self.potential.value(proposal.positions[ok])
-                cache = {**cache, "value": value}
-            log_ratio = state.values - cache["value"] + proposal.log_correction
-        accepted, acceptance = metropolis(np.where(ok, log_ratio, -np.inf), rng)
-        inside = proposal.log_path_ratio
+        acceptance, ok, inside = *self._decide(proposal, rng), proposal.log_path_ratio
         if inside is not None:  # of a kernel that accepts and rejects inside this is what it tunes
             inside = np.where(ok & ~np.isnan(inside), inside, -np.inf)
             acceptance = np.exp(np.minimum(inside, 0.0))
@@ -198,9 +203,21 @@ class _Path:
             self.divergent = self.divergent | proposal.divergent
         self.acceptance = self.acceptance + acceptance
         self.n_steps = self.n_steps + proposal.n_steps
+
+    def _decide(self, proposal: Proposal, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Accept a proposal on V, or stay; return the acceptance, and which could be accepted."""
+        state, ok, cache = self.state, proposal.status == Status.OK, proposal.cache
+        with np.errstate(all="ignore"):
+            if proposal.source is not self.potential:
+                value = np.full(len(ok), np.inf)
+                value[ok] = self.potential.value(proposal.positions[ok])
+                cache = {**cache, "value": value}
+            log_ratio = state.values - cache["value"] + proposal.log_correction
+        accepted, acceptance = metropolis(np.where(ok, log_ratio, -np.inf), rng)
         self.moved = self.moved | (accepted & proposal.moved)
         self.state = ChainState(
             positions=choose(accepted, proposal.positions, state.positions),
             values=choose(accepted, cache["value"], state.values),
             cache={name: choose(accepted, new, state.cache[name]) for name, new in cache.items()},
         )
+        return acceptance, ok

@@ -107,14 +107,15 @@ class Half:
         np.maximum(self.highest, energy, out=self.highest)
         kept = self.highest - self.lowest <= DIVERGENCE  # not so where it is NaN
         if status.any() or not kept.all():
-            kept &= status == 0
-            self.divergent[self.rows[~kept]] = True
+            kept &= status == Status.OK
+            self.divergent[self.rows[~kept & (status != Status.NOT_REVERSIBLE)]] = True
             energy = energy[kept]
             self._keep(kept)
         self._weigh(self._start_energy - energy)
 
     def _weigh(self, log_weight: FloatArray) -> None:
-        self._accepted += np.exp(np.minimum(log_weight, 0.0))
+        accepted = np.exp(np.minimum(log_weight, 0.0))
+        self._accepted += self.point.last_step.get("whole", accepted)
         if self._done == 1:
             self.log_weight, self.sample = log_weight, copy_phase(self.point)
             return
@@ -127,7 +128,7 @@ class Half:
     def turn_back(self, metric: Metric, slowed: float = 0.0) -> None:
         """Drop halves in which a subtree that ends at the newest point turns back."""
         momenta, index = self.point.momenta, self._done - 1
-        self.momentum_sum += momenta
+        self.momentum_sum += self.point.last_step.get("momentum", momenta)
         level = (index >> 1).bit_count()
         if index % 2 == 0:  # begins a subtree at each level that is not under way
             self._first[level], self._sum[level] = momenta, self.momentum_sum

@@ -14,6 +14,7 @@ from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap, reported_as
 from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError
+from surrokit.potentials import Pointwise
 from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.types import FloatArray
@@ -81,9 +82,8 @@ def from_numpyro(
         unconstrain=sites.unconstrain,
     )
     missing = {} if found else {ROWS: reason}
-    return ModelledPotential(
-        found or whole, transform, observed_data=sites.observed, missing=missing
-    )
+    inner, observed = found or whole, sites.observed
+    return ModelledPotential(inner, transform, None, observed, missing, terms=sites.terms)
 
 
 def _constrained(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
@@ -158,6 +158,21 @@ class Sites:
         model = handlers.substitute(handlers.seed(self.model, 0), data=latent)
         found: Mapping[str, Any] = handlers.trace(model).get_trace(*self.args, **self.kwargs)
         return found
+
+    def terms(self, positions: FloatArray) -> Pointwise:
+        """Return log likelihoods by observed site, and log priors by latent one, at (n, dim)."""
+
+        def one(z: Any) -> dict[str, Any]:
+            trace, names = self.trace(z), (*self.observed, *self.own.specs)
+            logs = {name: trace[name]["fn"].log_prob(trace[name]["value"]) for name in names}
+            return {name: log * (trace[name].get("scale") or 1.0) for name, log in logs.items()}
+
+        jax = load_jax()
+        found = jax.jit(jax.vmap(one))(positions)
+        logs = {name: np.asarray(array, np.float64) for name, array in found.items()}
+        n, latent = len(positions), self.own.specs
+        priors = {name: logs[name].reshape(n, -1).sum(axis=1) for name in latent}
+        return {name: logs[name] for name in self.observed}, priors
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return travel(_again, self.model, self.args, self.kwargs)  # NumPyro's own are made anew

@@ -23,6 +23,7 @@ from surrokit.registry.catalogue import Composer, describe
 from surrokit.registry.components import (
     ANSWERS,
     DEFAULT,
+    FEW_VALUES,
     GRADIENTS,
     NO_LEARNING,
     ON_SURROGATE,
@@ -37,6 +38,12 @@ take more."""
 
 CHEAP_ROWS = 1e-4
 """Seconds of a gradient below which it is not tried whether a few rows of the data would do."""
+
+MOST_DIM = 20
+"""Numbers in a position up to which few values are spent on a process about a quadratic."""
+
+LAST_ROUND = 36
+"""Values that an exploration by few values leaves: a round of weighted answers, with its edges."""
 
 WEIGHED = 3e-4
 """Seconds of a value from which on answers are weighted, if ``max_calls`` is less than chains need:
@@ -129,7 +136,8 @@ class Automatic:
         learns = picked.surrogate not in (None, "none")
         if learns and _leaves_open(recipe) and most is not None and most < needed:
             serving = _serving(composer, "correction", ANSWERS)
-            if serving is not None and (costs.value >= WEIGHED or _has_few(recipe)):
+            scarce = costs.value >= WEIGHED or _has_few(recipe) or _by_few_values(recipe)
+            if serving is not None and scarce:
                 few = f"chains would take {needed} calls, so answers are weighted"
                 picked = picked.fill(few, correction=serving)
         return attrs.evolve(
@@ -148,6 +156,7 @@ class Automatic:
     ) -> Recipe:
         """Return the first of a table that holds: plain HMC, or parts beside the usual ones."""
         offers, timed, rows = recipe.exact.capabilities, _timed(costs), None
+        few = _for_few_values(composer, recipe)
         # whatever the clock says, or the calls that are left to the run would go by it
         subsampling = None if recipe.warmup == 0 else _subsampling(composer, recipe)
         if subsampling is not None and recipe.initial is not None:
@@ -167,6 +176,7 @@ class Automatic:
             (recipe.warmup == 0, "but there is no warm-up to learn in", None),
             (rows is not None and rows.suits_normal, "", _normals(composer, recipe, rows)),
             (is_cheap and not is_asked, "so plain HMC would do", None),
+            (few is not None, "and few calls", few),
             (
                 _serving(composer, "surrogate", DEFAULT) is None,
                 "but no surrogate is the default",
@@ -245,12 +255,12 @@ def _learn(composer: Composer, recipe: Recipe, reason: str, **parts: Any) -> Rec
     """Return a recipe with a surrogate: what is not among the parts is what serves for one."""
     pick, initial = composer.catalogue.pick, parts.pop("initial", recipe.initial)
     sampler = parts.get("sampler") or _serving(composer, "sampler", ON_SURROGATE)
-    explorer = recipe.explorer or _serving(composer, "explorer", ON_SURROGATE)
+    explorer = parts.get("explorer") or _serving(composer, "explorer", ON_SURROGATE)
     chosen = {
         **parts,
         "sampler": sampler or pick("sampler", GRADIENTS),
         "surrogate": parts.get("surrogate") or pick("surrogate"),
-        "explorer": explorer or pick("explorer"),
+        "explorer": recipe.explorer or explorer or pick("explorer"),
         "schedule": recipe.schedule or pick("schedule"),
     }
     return attrs.evolve(recipe, initial=initial).fill(reason, **chosen)
@@ -311,6 +321,22 @@ def _has_few(recipe: Recipe) -> bool:
     """Return whether calls are too few for chains: less than 100 for each tell little."""
     most = recipe.budget.calls
     return most is not None and most < 100 * recipe.chains and _leaves_open(recipe)
+
+
+def _by_few_values(recipe: Recipe) -> bool:
+    """Return whether there are values alone, and too few even for differences of them."""
+    exact = recipe.exact
+    offers = exact.capabilities & {GRADIENT, FORWARD, ROWS}
+    return recipe.budget.calls is not None and not offers and exact.dim <= MOST_DIM
+
+
+def _for_few_values(composer: Composer, recipe: Recipe) -> dict[str, Any] | None:
+    """Return parts for few values, which leave a round of weighted answers; None for others."""
+    surrogate, explorer = (_serving(composer, k, FEW_VALUES) for k in ("surrogate", "explorer"))
+    if surrogate is None or explorer is None or not _by_few_values(recipe):
+        return None
+    most = max((recipe.budget.calls or 0) - LAST_ROUND, 1)
+    return {"surrogate": surrogate, "explorer": (explorer, {"evaluations": most})}
 
 
 def _needs_surrogate(composer: Composer, recipe: Recipe) -> bool:

@@ -37,7 +37,7 @@ class Border:
 
     @classmethod
     def about(cls, whitening: Whitening, rows: TrainingRows) -> Border:
-        """Return the border about rows, of which those of little weight do not widen it."""
+        """Return the border about rows; rows of little weight do not widen it."""
         dim = rows.positions.shape[1]
         least = float(rows.values.min())
         usual = float(np.sqrt(dim)) + 2.0  # draws lie within this distance, however few rows
@@ -65,7 +65,7 @@ class Border:
 
 
 class Beyond:
-    """Positions of which some are beyond a border.
+    """Positions, some of them beyond a border.
 
     With x = (r - radius) / (GIVE radius), r = |z|, the network is asked at the distance
     radius (1 + GIVE tanh x), and its potential V becomes V + tanh^2 x lift(V) + tail(x).

@@ -80,7 +80,7 @@ class NetworkLearner(KeepingLearner):
     n_nodes
         None to choose by dimension and data.
     draws
-        Ways to draw the nodes, of which the best is chosen; by default there is the trend alone.
+        Ways to draw the nodes; the best is chosen. By default there is the trend alone.
     known, most
         What is taken of U as it is, and all that its sum with a network may offer.
 
@@ -239,7 +239,7 @@ class NetworkLearner(KeepingLearner):
         )
 
     def _gradients(self, evaluations: Evaluations) -> FloatArray | None:
-        """Return gradients of U, made from Jacobians where none was handed over."""
+        """Return gradients of U, made from Jacobians where there are none."""
         outputs, jacobians = evaluations.outputs, evaluations.jacobians
         if self.energy is None or outputs is None or jacobians is None:
             return evaluations.gradients

@@ -95,7 +95,7 @@ class OnlineFit:
         """Compare the last network with rows outside the far tail, before they are taken in.
 
         This is the prequential rule (Dawid 1984, J. R. Stat. Soc. A 147(2)). The network changes,
-        so the estimate lags behind it by some of the 200 rows that it looks back on.
+        so the estimate lags behind it by some of its latest 200 rows.
         """
         rows = rows.take(rows.trust == 1.0)
         if not len(rows) or self.deployed is None:

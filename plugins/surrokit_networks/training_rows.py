@@ -162,8 +162,8 @@ def output_scales(
 
     That is 1 over the root of the mean square of dU/df_m, for normal errors of measurement about
     their standard deviation, and very large where U does not depend on an output. One ridge does
-    for all outputs in these units: on a smooth map of 60 outputs, ten of which are rough but hardly
-    enter U, Var(V - U) is 1.3e-4 so, and 2.2e-3 in units of each output's standard deviation.
+    for all outputs in these units: on a smooth map of 60 outputs, where ten are rough but
+    hardly enter U, Var(V - U) is 1.3e-4 so, and 2.2e-3 in units of their standard deviations.
     """
     with np.errstate(all="ignore"):
         slopes = energy.value_and_gradients(outputs, positions)[1]

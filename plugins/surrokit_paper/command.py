@@ -214,7 +214,7 @@ def _notes(
     kept: Mapping[str, Any],
     reasons: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Say what is missing and why, and where more is told."""
+    """Return what is missing and why, and where the documentation is."""
     ended = {each for cases in reasons.values() for each in cases} | kept.keys()
     left = [title for title in chosen if title not in ended]
     notes = [f"not done: {_listed(cases)}; {why}" for why, cases in reasons.items()]
@@ -222,7 +222,7 @@ def _notes(
         notes.append(f"still to be done: {_listed(waiting)}; the same command goes on.")
     if others := [title for title in left if not chosen[title]]:
         notes.append(f"not asked for: {_listed(others)}.")
-    return [*notes, f"what is run, and what differs from the paper: docs/experiments/{name}.md."]
+    return [*notes, f"what is run, and what differs from the paper: docs/experiments.md, {name}."]
 
 
 def _read(path: Path, mark: str) -> dict[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import EvaluationError, NumericalError
 from surrokit.model.model import Model
 from surrokit.model.source import in_a_batch_of_one, row_by_row
-from surrokit.potentials import CURVATURES
+from surrokit.potentials import CURVATURES, Pointwise
 from surrokit.targets.bounds import BoundedPotential
 from surrokit.targets.functions import PotentialOfOutputs
 from surrokit.types import BoolArray, Capabilities, FloatArray
@@ -165,6 +165,15 @@ class LynxHareEnergy:
     def observed_data(self) -> dict[str, FloatArray]:
         """Log counts, beside the outputs."""
         return {"outputs": self.log_counts.ravel()}
+
+    def pointwise(self, outputs: FloatArray, positions: FloatArray) -> Pointwise:
+        """Return the log density of each log count, (n, 2 n_times), and the log prior, (n,)."""
+        sigma = np.tile(positions[:, 6:], len(self.log_counts))
+        residuals = self._residuals(outputs).reshape(outputs.shape) / sigma
+        rows = -0.5 * np.square(residuals) - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
+        constant = outputs.shape[1] * 0.5 * np.log(2.0 * np.pi)
+        prior = -self.value(outputs, positions) - rows.sum(axis=1) - constant
+        return {"outputs": rows}, {"prior": prior}
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,), of outputs (n, 2 n_times) as :meth:`LynxHare.forward` gives them.

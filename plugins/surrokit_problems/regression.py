@@ -76,7 +76,7 @@ def regression(
         Positive, of gamma and Weibull distributions; 1 unless given.
     columns : ndarray of shape (n_columns + 1, dim), optional
         What coefficients are of: the predictors are (x, 1) A b, with A these columns, such as those
-        of features about their means, of which no copy is made. Not of ordered categories.
+        of features about their means, without a copy of the data. Not of ordered categories.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, SurrokitError
-from surrokit.potentials import Potential
+from surrokit.potentials import Pointwise, Potential
 from surrokit.tables.graphs import sum_if_safe
 from surrokit.targets.forward import ModelledPotential
 from surrokit.targets.functions import FunctionPotential, Functions
@@ -129,7 +129,19 @@ def assemble(
         partial(_jittered, start),
         observed,
         {} if found else {ROWS: reason},
+        terms=partial(_terms, frozen, line, tuple(observed)),
     )
+
+
+def _terms(model: Any, line: Line, observed: tuple[str, ...], positions: FloatArray) -> Pointwise:
+    """Return log likelihoods by observed variable, and log priors by free one, at (n, dim)."""
+    names = [*observed, *line.own.specs]
+    logs = model.logp(vars=[model[name] for name in names], jacobian=False, sum=False)
+    compiled = line.compile(model, logs)
+    arrays = map(np.array, zip(*map(compiled, positions), strict=True))
+    found = dict(zip(names, arrays, strict=True))
+    priors = {name: found[name].reshape(len(positions), -1).sum(axis=1) for name in line.own.specs}
+    return {name: found[name] for name in observed}, priors
 
 
 def _jittered(start: FloatArray, rng: np.random.Generator, n: int) -> FloatArray:

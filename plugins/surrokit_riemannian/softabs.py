@@ -255,7 +255,7 @@ class SoftAbsMetric(DenseMassMatrix):
 
     Betancourt (2013), arXiv:1212.4693, in units in which the covariance L L^T of the target is
     the identity. G is positive definite and smooth everywhere. Where all l are beyond 19.1 / a it
-    equals H to the last digit; that is told by one Cholesky factorisation, and such rows need no
+    equals H to the last digit; one Cholesky factorisation detects that, and such rows need no
     eigenvectors.
 
     Besides what :class:`DenseMassMatrix` keeps, the cache has ``metric_certain`` (n,), 1 where G

@@ -45,7 +45,7 @@ Summary: TypeAlias = Callable[[FloatArray], FloatArray]
 
 @attrs.define(slots=False, eq=False, repr=False, kw_only=True)
 class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
-    """A regression whose coefficients have a posterior, of which it keeps draws.
+    """A regression that keeps draws from the posterior of its coefficients.
 
     See :class:`BayesianLogisticRegression` for the parameters.
     """
@@ -126,7 +126,7 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:
-        """Sample by some parts, in place of which a user's settings come."""
+        """Sample by some parts; settings of the user take their place."""
         if not is_number(self.target_ess) or not 0.0 < self.target_ess < np.inf:
             raise ValueError(f"target_ess must be a positive number, got {self.target_ess!r}")
         shared: dict[str, Any] = {
@@ -403,7 +403,7 @@ class BayesianGLMRegressor(RegressorMixin, PosteriorEstimator):  # type: ignore[
 def _read_family(
     name: object, given: Mapping[str, Any] | None
 ) -> tuple[ResponseFamily, dict[str, Any]]:
-    """Return a family and its settings, of which none is None."""
+    """Return a family and its settings that are not None."""
     known, settings = read_name(name, given or {})
     settings = {key: value for key, value in settings.items() if value is not None}
     if known not in _FAMILIES:
@@ -420,7 +420,7 @@ def _read_family(
 
 
 def unlike(names: Iterable[str]) -> list[str]:
-    """Return names of which none comes twice: a later one of two that are alike is numbered."""
+    """Return distinct names: a later one of two that are alike is numbered."""
     found: list[str] = []
     for name in names:
         again, k = name, 2

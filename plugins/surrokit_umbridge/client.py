@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import logging
 import socket
@@ -22,7 +23,7 @@ from surrokit.errors import ConfigurationError, ResultTypeError, ServerError, Sh
 from surrokit.limits import ended_after
 from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
-from surrokit.targets.noise import Data, Scale
+from surrokit.targets.noise import Data, Observed, Scale
 from surrokit.types import FloatArray
 
 PROTOCOL = 1.0
@@ -190,8 +191,8 @@ class Model:
         The way to the server.
     config
         Configuration, sent with each question.
-    input_sizes, output_sizes
-        Numbers in each input and output.
+    input_sizes, output_sizes, beside
+        Numbers in each input and output, and in further outputs, which are quantities.
     supported
         Some of :data:`OPERATIONS`.
     """
@@ -202,6 +203,7 @@ class Model:
     input_sizes: tuple[int, ...]
     output_sizes: tuple[int, ...]
     supported: frozenset[str]
+    beside: tuple[int, ...] = ()
 
     @property
     def dim(self) -> int:
@@ -213,15 +215,34 @@ class Model:
         """Numbers in all outputs."""
         return sum(self.output_sizes)
 
-    def evaluate(self, position: FloatArray) -> FloatArray:
-        """Return the outputs, shape (m,), at a position of shape (dim,)."""
+    def first(self, n: int) -> Model:
+        """Return the model of the first outputs that hold n numbers together; others are beside."""
+        ends = [0, *itertools.accumulate(self.output_sizes)]
+        sizes = self.output_sizes[: ends.index(n)] if n in ends[1:] else self.output_sizes
+        return attrs.evolve(self, output_sizes=sizes, beside=self.output_sizes[len(sizes) :])
+
+    def evaluate(self, position: FloatArray) -> Any:
+        """Return the outputs, shape (m,), at a position of shape (dim,).
+
+        Outputs beside these are in a dictionary behind them, as ``output_1`` and so on, by place.
+        """
         output = self._ask("Evaluate", position)
-        if not isinstance(output, list) or len(output) != len(self.output_sizes):
+        sizes, n = self.output_sizes + self.beside, len(self.output_sizes)
+        if not isinstance(output, list) or len(output) != len(sizes):
             raise ResultTypeError(
-                f"{self._who} must answer with {len(self.output_sizes)} outputs, got {output!r:.80}"
+                f"{self._who} must answer with {len(sizes)} outputs, got {output!r:.80}"
             )
-        parts = zip(output, self.output_sizes, strict=True)
-        return np.concatenate([self._vector("Evaluate", one, size) for one, size in parts])
+        parts = zip(output, sizes, strict=True)
+        found = [self._vector("Evaluate", one, size) for one, size in parts]
+        outputs = np.concatenate(found[:n])
+        if not self.beside:
+            return outputs
+        # one number is no array
+        named = {
+            f"output_{n + i}": each if len(each) > 1 else each[0]
+            for i, each in enumerate(found[n:])
+        }
+        return outputs, named
 
     def gradient(self, position: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the gradient (dim,) of the outputs' weighted sum, for weights of shape (m,)."""
@@ -382,8 +403,10 @@ def potential(
 ) -> Potential:
     """Make a target of a model behind a server that speaks UM-Bridge.
 
-    Its inputs, one after another, are the position, and its outputs are one vector. The model is a
-    forward map if there are ``data`` or an ``energy``; else its one output is the log density.
+    Its inputs, one after another, are the position. The model is a forward map if there are
+    ``data`` or an ``energy``: its outputs, one after another, are one vector, and those after the
+    first ones that hold as many numbers as the data are quantities, ``output_1`` and so on by
+    their place. Else its first output is the log density, and further ones are quantities.
     The server's Gradient is the gradient of a log density, and the adjoint of a map.
 
     Parameters
@@ -424,6 +447,7 @@ def potential(
         )
     shared: dict[str, Any] = {"parameters": parameters, "plausible": plausible, "dim": model.dim}
     if is_map:
+        model = model.first(_count(data))
         if jacobian is None:
             jacobian = has_products and not has_gradient
         return sk.forward_potential(
@@ -436,14 +460,18 @@ def potential(
             energy=energy,
             **shared,
         )
+    model = model.first(1)
     if model.n_outputs != 1 or jacobian:
         raise ConfigurationError(
             f"{who} has {model.n_outputs} outputs, and without data or an energy it must be a log "
             "density, which has one and no Jacobian; pass data and noise_sd for a forward map"
         )
     slope = partial(model.gradient, weights=np.ones(1)) if has_gradient else None
-    return sk.potential(log_density=partial(_log_density, model), gradient=slope, **shared)
+    return sk.potential(log_density=model.evaluate, gradient=slope, **shared)
 
 
-def _log_density(model: Model, position: FloatArray) -> FloatArray:
-    return model.evaluate(position).reshape(())
+def _count(data: Data | None) -> int:
+    """Return how many numbers data hold; 0 where that is not known, as with an energy."""
+    sets: list[Any] = [*data.values()] if isinstance(data, Mapping) else [data]
+    known = (each.data if isinstance(each, Observed) else each for each in sets)
+    return sum(int(np.size(each)) for each in known if each is not None)

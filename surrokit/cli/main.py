@@ -64,7 +64,7 @@ for _command in (*COMMANDS, show, report, new, plugins):
 @options.with_parts
 @click.option("--chains", default=4, show_default=True, help="Run so many chains, as one batch.")
 @options.whole(
-    "--warmup", help="Tune in so many iterations, of which no draw is kept.  [default: 1000]"
+    "--warmup", help="Tune in so many iterations, and keep none of their draws.  [default: 1000]"
 )
 @options.whole("--draws", help="Keep so many draws of each chain.  [default: 1000]")
 @options.number(

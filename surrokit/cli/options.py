@@ -16,7 +16,7 @@ NAMED = {
     "surrogate": 'Propose on this surrogate, or on the exact potential with "none".  '
     "[default: picked, or none where a sampler is named]",
     "explorer": "Explore by this part before there is a surrogate.  [default: picked]",
-    "schedule": "Learn when this schedule says so.  [default: once]",
+    "schedule": "Learn by this schedule.  [default: once]",
     "correction": "Accept or reject by this correction.  [default: metropolis]",
     "policy": "Let this policy pick the parts that are not named.  [default: automatic]",
 }

@@ -126,7 +126,7 @@ def show(path: Path, wide: bool) -> None:
 def report(path: Path, out: Path | None) -> None:
     """Write a page about the run in FILE, which may be going on.
 
-    The page is one file: verdict, posterior, what tells whether it is to be trusted, and cost.
+    The page is one file: verdict, posterior, diagnostics, and cost.
     """
     from surrokit.report.page import check_report, write_report
     from surrokit.result.records import Verdict

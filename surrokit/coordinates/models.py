@@ -17,13 +17,16 @@ from surrokit.errors import ConfigurationError, ShapeError, TargetError
 from surrokit.types import BoolArray, FloatArray, Pair
 
 
-def _by_name(function: Callable[..., Any], parameters: Parameters, position: FloatArray) -> Any:
+def _by_name(
+    what: str, function: Callable[..., Any], parameters: Parameters, position: FloatArray
+) -> Any:
     """Return what a function of named arrays gives at (dim,) or (n, dim); gradients as vectors."""
     result = function(**parameters.split(position))
     if isinstance(result, Mapping):
         return parameters.position(result)
-    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping):
-        return result[0], parameters.position(result[1])
+    has_both = what == "value_and_gradient" and isinstance(result, tuple) and len(result) > 1
+    if has_both and isinstance(result[1], Mapping):
+        return result[0], parameters.position(result[1]), *result[2:]
     return result
 
 
@@ -54,7 +57,7 @@ def called(
     declared = set(parameters.specs)
     named = by_name or len(needed) != 1
     if named and set(needed) <= declared and (declared <= names or takes_any):
-        return partial(_by_name, function, parameters)
+        return partial(_by_name, what, function, parameters)
     first = next(iter(arguments), None)
     if len(needed) <= 1 and first is not None and first.kind is not inspect.Parameter.KEYWORD_ONLY:
         return function

@@ -632,6 +632,7 @@ class RecordingPotential:
 
     def _store(self, **found: Any) -> None:
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
+        self.calls_made.keep(found["positions"], found.get("outputs"))
         if self._keeps:
             self._blocks.append(Evaluations(**found))
 

@@ -141,6 +141,7 @@ def take_rows(phase: Phase, rows: IntArray) -> Phase:
         positions=phase.positions.take(rows, 0),  # several times as fast as an index
         momenta=phase.momenta.take(rows, 0),
         cache={name: array.take(rows, 0) for name, array in phase.cache.items()},
+        last_step={name: array.take(rows, 0) for name, array in phase.last_step.items()},
     )
 
 
@@ -155,6 +156,8 @@ def put_rows(phase: Phase, rows: IntArray, part: Phase) -> None:
     phase.positions[rows], phase.momenta[rows] = part.positions, part.momenta
     for name, array in part.cache.items():
         phase.cache[name][rows] = array
+    for name, array in phase.last_step.items():
+        array[rows] = part.last_step[name]
 
 
 # --- parts for one mass matrix, and for one that changes with position ---

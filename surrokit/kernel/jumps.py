@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import numpy as np
 
 from surrokit.interfaces import ChainState, Kernel, Proposal
 from surrokit.limits import check_deadline
 from surrokit.modes import Modes
+from surrokit.potentials import Potential
 from surrokit.types import FloatArray
+
+DRAWS, ADAPTATIONS, DEGREES = 1000, 4, 10.0
+"""Draws of a mode's t by which it is adapted to a surrogate, how often, and its degrees of freedom:
+tails are heavier than a normal target's, so that weights are bounded."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -60,6 +67,28 @@ class StudentT:
         constant -= 0.5 * dim * np.log(np.pi * degrees) + np.log(np.diag(self.factor)).sum()
         far = np.log1p(self.distances(positions) / degrees)
         return np.asarray(constant - 0.5 * (degrees + dim) * far)
+
+    def adapt(self, draws: FloatArray, log_weights: FloatArray) -> tuple[StudentT, float]:
+        """Return the law with the weighted moments of draws (n, dim), and log of the mean weight.
+
+        Weights are truncated at root n means (Ionides 2008, doi:10.1198/106186008X320456), and the
+        fewer effective draws there are, the more is kept of the law as it is.
+        """
+        n, dim = draws.shape
+        largest = log_weights.max()
+        if not np.isfinite(largest):
+            return self, -np.inf
+        weights = np.exp(log_weights - largest)
+        height = float(largest + np.log(weights.mean()))
+        weights = np.minimum(weights, weights.mean() * np.sqrt(n))
+        weights /= weights.sum()
+        kept = (dim + 1.0) / (dim + 1.0 + 1.0 / np.square(weights).sum())
+        centre = weights @ draws
+        away = draws - centre
+        # the covariance of a t is larger than its scale
+        scale = (1.0 - 2.0 / self.degrees) * (away.T * weights) @ away
+        scale = (1.0 - kept) * scale + kept * self.factor @ self.factor.T
+        return attrs.evolve(self, centre=centre, factor=_factor(scale)), height
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Return n draws, shape (n, dim)."""
@@ -128,6 +157,30 @@ class Jumps:
         # a mode whose mass is estimated far too low must still be reached
         return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
 
+    @classmethod
+    def to(cls, modes: Modes, terms: Callable[[FloatArray], FloatArray]) -> Jumps | None:
+        """Return jumps on a surrogate of several modes, fitted to it by importance sampling.
+
+        Its density is the sum of exp(-``terms``), shape (k, n), one for each mode. The t at each
+        begins as the Laplace approximation, and gets the moments of its own draws weighted by that
+        (adaptive importance sampling: Cappe, Guillin, Marin and Robert 2004,
+        doi:10.1198/106186004X12803).
+        """
+        rng, laws, heights = np.random.default_rng(0), [], []  # as V is the same in every fit
+        for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
+            law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
+            for _ in range(ADAPTATIONS):
+                check_deadline()
+                draws = law.draw(DRAWS, rng)
+                logs = -terms(draws)[k] - law.log_density(draws)
+                law, height = law.adapt(draws, np.nan_to_num(logs, nan=-np.inf))
+            laws.append(law)
+            heights.append(height)
+        masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
+        if not np.isfinite(masses).all():
+            return None
+        return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
+
     def log_density(self, positions: FloatArray) -> FloatArray:
         """Return log q at positions (n, dim), shape (n,)."""
         logs = np.array([law.log_density(positions) for law in self.laws])
@@ -147,3 +200,9 @@ class Jumps:
             cache=kernel.cache(positions),
             source=kernel.potential,
         )
+
+
+def jumps_of(potential: Potential | None) -> Jumps | None:
+    """Return the jumps that a surrogate of several modes comes with; None for any other."""
+    found = getattr(potential, "jumps", None)
+    return found if isinstance(found, Jumps) else None

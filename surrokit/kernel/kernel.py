@@ -22,7 +22,7 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.jumps import Jumps
+from surrokit.kernel.jumps import Jumps, jumps_of
 from surrokit.kernel.tuning import Tuner, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
@@ -213,6 +213,7 @@ def warm_up(
         check_deadline()
         state = moves.renew(state)
         state, info = decider.decide(state, moves.kernel.propose(state, rng), rng)
+        state = jump(moves.kernel, decider, state, rng)
         moves.update(state, info)
         yield state, info
 
@@ -231,7 +232,18 @@ def follow(
     for kernel in itertools.cycle(kernels):
         check_deadline()
         state, _ = decider.decide(state, kernel.propose(state, rng), rng)
+        state = jump(kernel, decider, state, rng)
         yield state
+
+
+def jump(
+    kernel: Kernel, decider: Decider, state: ChainState, rng: np.random.Generator
+) -> ChainState:
+    """Let chains jump between the modes of the surrogate they move on; any other has no jumps."""
+    jumps = jumps_of(kernel.potential)
+    if jumps is not None:
+        state, _ = decider.decide(state, jumps.propose(kernel, state, rng), rng)
+    return state
 
 
 AHEAD = 50

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.capabilities import ALL_BY_NAME
 from surrokit.coordinates.constraints import CoordinateMap, from_plain, to_plain
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameter, Parameters
@@ -128,8 +129,10 @@ def check_row(store: Store, exact: Potential) -> None:
     event = _latest(store, _OF_DATA) or _latest(store, OF_MAPS)
     if event is None or event.results is None:
         return
-    position, held = event.positions[:1], _joined(event.results)
+    n = len(ALL_BY_NAME[event.kind].gives)  # of quantities behind it only names are compared
+    position, held = event.positions[:1], _joined(event.results[:n])
     model = model_of(exact)
+    event.settle(model.layout)
 
     def evaluate() -> FloatArray:
         # again where it fails, as it may by chance: in a tenth of calls, one in 10^5 fails them all

@@ -26,6 +26,7 @@ from surrokit.ledger.tape import DONE, Event
 from surrokit.model.calls import Call, Memo, NoJournal
 from surrokit.model.model import change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
+from surrokit.model.quantities import Layout
 from surrokit.plan.plan import is_ready
 from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
@@ -107,7 +108,7 @@ def with_memo(exact: Potential, memo: Memo) -> Potential:
     """Return a target whose model does not evaluate again what a memo holds."""
     own = model_of(exact).memo
     if own is None:
-        return change_model(exact, lambda model: attrs.evolve(model, memo=memo))
+        return change_model(exact, lambda model: model.remembering(memo))
     own.update(memo)
     return exact
 
@@ -120,8 +121,8 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
     model = model_of(exact)
     if model.memo is None or not model.shared or model.columns is not None:
         return Evaluations.join([], exact.dim)
-    batches = model.memo.batches()
-    return near_least(read_evaluations((event_with(*rows) for rows in batches), exact))
+    batches, layout = model.memo.batches(), model.memo.layout
+    return near_least(read_evaluations((event_with(layout, *rows) for rows in batches), exact))
 
 
 def timed_by_model(exact: Potential) -> tuple[float, float | None] | None:
@@ -141,10 +142,13 @@ def timed_by_model(exact: Potential) -> tuple[float, float | None] | None:
     return value, gradient
 
 
-def event_with(what: str, rows: FloatArray, results: Results, seconds: float = 0.0) -> Event:
+def event_with(
+    layout: Layout, what: str, rows: FloatArray, results: Results, seconds: float = 0.0
+) -> Event:
     """Return a batch of calls as an event that belongs to no run."""
     found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
-    return Event(kind=what, positions=rows, results=found, seconds=seconds)
+    names = layout.names(what, found)
+    return Event(kind=what, positions=rows, results=found, quantities=names, seconds=seconds)
 
 
 def split_known(warm_start: Any) -> tuple[list[str | os.PathLike[str]], Any]:
@@ -167,6 +171,7 @@ def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -
     """Add what events hold to a memo, by those columns of positions that the model takes."""
     for event in events:
         if event.results is not None and event.outcome == DONE:
+            event.settle(memo.layout)
             at = event.positions if columns is None else event.positions[:, columns]
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
 
@@ -184,6 +189,7 @@ class _Told(NoJournal):
                 f"the target would evaluate {call.what} in the place of {self._event.kind}; give "
                 "the target that the file was made with"
             )
+        self._event.settle(call.layout)
         return self._event.answer
 
 

@@ -173,9 +173,13 @@ class Ledger:
 
 def _results(events: list[Event], sizes: list[int]) -> dict[str, npt.NDArray[Any]]:
     """Return what came back, by name; NaN where a call did not give it."""
-    named = [dict(zip(_PARTS.get(e.kind, ()), e.results or (), strict=False)) for e in events]
+    named = [
+        dict(zip(_PARTS.get(e.kind, ()), e.results or (), strict=False)) | e.named for e in events
+    ]
     found = {}
-    for name in ("values", "gradients", "outputs", "jacobians"):
+    for name in dict.fromkeys(
+        ["values", "gradients", "outputs", "jacobians", *(name for e in events for name in e.named)]
+    ):
         shape = next((each[name].shape[1:] for each in named if name in each), None)
         if shape is not None:
             rows = (

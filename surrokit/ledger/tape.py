@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,7 +15,8 @@ from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS
 from surrokit.errors import BudgetSpent, LedgerError
 from surrokit.ledger.store import Store, pack, reading, unpack
 from surrokit.model.calls import BEYOND, Call
-from surrokit.model.outcome import Answer, Cause, Cure, Results
+from surrokit.model.outcome import Answer, Cause, Cure, Quantities, Results
+from surrokit.model.quantities import NAMED, Layout
 from surrokit.types import FloatArray
 
 MARK = "mark"
@@ -41,6 +42,7 @@ class Event:
     iteration: int = 0  # those that were done by then
     positions: FloatArray  # (n, width), of the model, or of the chains in sampling coordinates
     results: tuple[FloatArray, ...] | None = None  # (n, ...) each; None where every row failed
+    quantities: tuple[str, ...] = ()  # names of the last results
     seconds: float = 0.0  # of the batch
     counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were paid for
     causes: Mapping[int, Cause] = attrs.field(factory=dict)  # row to why it failed
@@ -55,6 +57,17 @@ class Event:
         return self.kind == MARK
 
     @property
+    def named(self) -> Quantities:
+        """The quantities, by name."""
+        last = (self.results or ())[-len(self.quantities) :] if self.quantities else ()
+        return dict(zip(self.quantities, last, strict=True))
+
+    def settle(self, layout: Layout) -> None:
+        """Take note of the layout of its quantities, if it has any; ShapeError for another one."""
+        if self.named:
+            layout.settle({name: array.shape[1:] for name, array in self.named.items()})
+
+    @property
     def answer(self) -> Answer:
         """What came back."""
         return Answer(results=self.results, causes=self.causes, cures=self.cures)
@@ -67,7 +80,9 @@ def write_events(store: Store, events: Iterable[Event]) -> None:
     """Append events; they are safe when the store commits."""
     rows = []
     for event in events:
-        results = {str(i): array for i, array in enumerate(event.results or ())}
+        named = {NAMED + name: array for name, array in event.named.items()}
+        plain = (event.results or ())[: -len(named) or None]
+        results = {str(i): array for i, array in enumerate(plain)} | named
         arrays = {"positions": event.positions, "readings": event.readings, **results}
         notes = [[row, *attrs.astuple(each)] for row, each in event.causes.items()] + [
             [None, *attrs.astuple(each.cause), each.position.tolist()] for each in event.cures
@@ -130,6 +145,8 @@ def _event_of(row: Sequence[Any]) -> Event:
             cures.append(Cure(cause, np.array(position, dtype=np.float64)))
         else:
             causes[int(failed)] = cause
+    names = [name for name in arrays if name.startswith(NAMED)]
+    keys = [*map(str, range(len(arrays) - len(names))), *names]
     return Event(
         number=int(number),
         kind=kind,
@@ -137,7 +154,8 @@ def _event_of(row: Sequence[Any]) -> Event:
         stage=str(stage),
         iteration=int(iteration),
         positions=positions,
-        results=tuple(arrays[str(i)] for i in range(len(arrays))) or None,
+        results=tuple(arrays[key] for key in keys) or None,
+        quantities=tuple(name.removeprefix(NAMED) for name in names),
         seconds=float(seconds),
         counts=counted,
         causes=causes,
@@ -262,7 +280,7 @@ class Tape:
         if not _same(event.positions, positions):
             self._depart(f"{after} at another position than its ledger holds")
         self._advance()
-        return _tell(event, call.counts)
+        return _tell(event, call)
 
     def _answer_aside(self, call: Call) -> Answer:
         """Return the answer to a call that a run which is extended does not make."""
@@ -272,7 +290,7 @@ class Tape:
                 self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
         held = self._asides.get((call.what, call.positions.tobytes()))
         if held:
-            return _tell(held.pop(0), call.counts)
+            return _tell(held.pop(0), call)
         if self.replays:  # a limit forbade it
             raise BudgetSpent("max_calls")
         return self._pay(call, ASIDE, [])
@@ -292,6 +310,7 @@ class Tape:
                 outcome = RAISED if answer is None else outcome
                 done: dict[str, Any] = {"outcome": outcome, "seconds": seconds, "counts": paid}
                 done |= {"causes": kept.causes, "cures": kept.cures}
+                done["quantities"] = call.layout.names(call.what, kept.results)
                 self._keep(call.what, call.positions, kept.results, readings, **done)
         return answer
 
@@ -354,8 +373,9 @@ def _same(one: FloatArray, other: FloatArray) -> bool:
     return one.shape == other.shape and one.tobytes() == np.asarray(other, np.float64).tobytes()
 
 
-def _tell(event: Event, counts: MutableMapping[str, int]) -> Answer:
+def _tell(event: Event, call: Call) -> Answer:
     """Return the answer of an event, and count its calls."""
     for name, n in event.counts.items():
-        counts[name] += n
+        call.counts[name] += n
+    event.settle(call.layout)
     return event.answer

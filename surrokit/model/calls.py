@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CALL_KINDS, CallKind
+from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS, CallKind
 from surrokit.errors import ResultTypeError, ShapeError, TargetError
 from surrokit.limits import current_meter, users_threads
 from surrokit.model.outcome import (
@@ -21,10 +21,12 @@ from surrokit.model.outcome import (
     Cause,
     Cure,
     Outcome,
+    Quantities,
     Results,
     report_of,
     stack,
 )
+from surrokit.model.quantities import NAMED, Layout, Recent
 from surrokit.model.source import as_failure
 from surrokit.types import FloatArray
 
@@ -48,6 +50,8 @@ class Call:
         Calls so far, which known ones are added to.
     aside
         Whether nothing that follows depends on the call, so that a longer run need not make it.
+    layout
+        Of quantities behind the results.
     """
 
     what: str
@@ -55,6 +59,7 @@ class Call:
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
     aside: bool = False
+    layout: Layout = attrs.field(factory=Layout)
 
 
 class Journal(Protocol):
@@ -121,11 +126,14 @@ class Memo:
         What the calls took whose results were given again.
     write
         Takes each batch of new results, with what was evaluated and its seconds; None for nothing.
+    layout
+        Of quantities behind the results.
     """
 
     def __init__(self, *, grows: bool) -> None:
         self.grows, self.seconds = grows, 0.0
         self.write: Callable[[str, FloatArray, Results, float], None] | None = None
+        self.layout = Layout()
         self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
 
     def __len__(self) -> int:
@@ -144,6 +152,8 @@ class Memo:
 
     def update(self, other: Memo) -> None:
         """Add what another one holds."""
+        if other.layout.shapes:
+            self.layout.settle(other.layout.shapes)
         self._rows.update(other._rows)
 
     def seconds_of(self, what: str) -> float | None:
@@ -197,14 +207,19 @@ class Memo:
 
     def _find(self, what: str, key: FloatArray) -> tuple[Results, float] | None:
         at = key.tobytes()
-        held = self._rows.get((what, at))
-        if held is not None:
-            return held
-        for other, i in WITHIN.get(what, ()):
-            whole = self._rows.get((other, at))
-            if whole is not None:
-                return (whole[0][i],), whole[1]
+        for other, i in ((what, None), *WITHIN.get(what, ())):
+            held = self._rows.get((other, at))
+            # what was evaluated before there were quantities is evaluated once more
+            if held is None:
+                continue
+            if not self.layout.shapes or other == "gradient" or self.layout.names(other, held[0]):
+                return _within(other, i, held[0]), held[1]
         return None
+
+
+def _within(what: str, i: int | None, results: Results) -> Results:
+    """Return one of the arrays of results, or all for None, with the quantities behind them."""
+    return results if i is None else (results[i], *results[len(ALL_BY_NAME[what].gives) :])
 
 
 OnError: TypeAlias = Literal["reject", "raise", "retry"]
@@ -251,6 +266,9 @@ class Calls:
     causes, cures, as_a_whole
         Of calls since :meth:`begin`: row number to why it failed, and failures that a retry cured.
         Of all: why the first batch raised whose rows could be evaluated one by one; None without.
+    beside, recent
+        Quantities beside the results of the first batch since :meth:`begin`; and outputs and
+        quantities at the latest positions.
     """
 
     def __init__(self, on_error: OnError, retries: int) -> None:
@@ -263,6 +281,8 @@ class Calls:
         self.causes: dict[int, Cause] = {}
         self.cures: list[Cure] = []
         self.as_a_whole: Cause | None = None
+        self.beside: Quantities = {}
+        self.recent = Recent()
         self._n = 0
         self._known: dict[str, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
@@ -270,7 +290,20 @@ class Calls:
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
-        self.causes, self.cures, self._n = {}, [], n
+        self.causes, self.cures, self.beside, self._n = {}, [], {}, n
+
+    def keep(self, positions: FloatArray, outputs: FloatArray | None) -> None:
+        """Keep outputs and quantities of the block by its positions (n, dim), if there are any.
+
+        Of a position with neighbours, which follow it in the batch, quantities are its own.
+        """
+        found = {} if outputs is None else {"outputs": outputs}
+        rows = len(next(iter(self.beside.values()), ()))
+        if rows and not rows % len(positions):
+            each = rows // len(positions)
+            found |= {NAMED + name: array[::each] for name, array in self.beside.items()}
+        if found:
+            self.recent.add(positions, found)
 
     def evaluate(
         self,
@@ -282,6 +315,7 @@ class Calls:
         each: int = 1,
         memo: Memo | None = None,
         keys: FloatArray | None = None,
+        layout: Layout | None = None,
     ) -> Results | None:
         """Return the results of a batch, NaN in rows that fail; None if all fail.
 
@@ -298,6 +332,8 @@ class Calls:
             What is known, and what new results are added to; None where nothing is kept.
         keys : ndarray of shape (n, k), optional
             What the model takes of each row, where that is not all.
+        layout
+            Of quantities behind the results; None where there can be none.
 
         Raises
         ------
@@ -313,7 +349,7 @@ class Calls:
                     answer = self._known.pop(name)[1]
                     self._note(attrs.evolve(answer, cures=()), len(rows))  # these count once
                     found = answer.results
-                    return found if found is None or i is None else (found[i],)
+                    return found if found is None else _within(name, i, found)
         if self._is_afresh:
             memo = None
         if self.journal is None and memo is None and self.on_error != "retry":
@@ -329,7 +365,7 @@ class Calls:
             make = partial(self._make, kind, attempt, each)
             if memo is not None:
                 make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-            call = Call(what, rows, make, self.counts, self._is_aside)
+            call = Call(what, rows, make, self.counts, self._is_aside, layout or Layout())
             answer = make(rows) if self.journal is None else self.journal.answer(call)
         self._note(answer, len(rows))
         if answer.results is not None:

@@ -18,16 +18,15 @@ from surrokit import capabilities as can
 from surrokit.arguments import check_positions
 from surrokit.capabilities import ALL_BY_NAME, BY_NAME, CallKind, Method
 from surrokit.errors import EvaluationError, ShapeError
-from surrokit.limits import current_meter
 from surrokit.model.calls import Calls, Memo
-from surrokit.model.outcome import Outcome, Results
+from surrokit.model.outcome import Outcome, Results, split_rows
+from surrokit.model.quantities import Layout
 from surrokit.model.source import (
     EachRow,
     Source,
     in_a_batch_of_one,
     isolate,
     one_after_another,
-    row_by_row,
 )
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray, IntArray
@@ -52,6 +51,8 @@ class Model:
     shared
         Whether the memo is that of several posteriors, of whose data gradients by the adjoint are a
         part, so that these are not kept.
+    layout
+        Of quantities that the functions return beside their results.
     """
 
     source: Source
@@ -62,6 +63,7 @@ class Model:
     memo: Memo | None = None
     columns: IntArray | None = None
     shared: bool = False
+    layout: Layout = attrs.field(factory=Layout, repr=False)
     _outputs: list[int] = attrs.field(factory=list, repr=False)
 
     def evaluate(self, what: str, rows: FloatArray, *, each: int = 1) -> Results:
@@ -89,13 +91,12 @@ class Model:
         method = ALL_BY_NAME[what]
         if not len(rows):
             return self._full(method, 0)
-        if self.each_row is one_after_another and method.gives[0] != "m":
-            progress = current_meter().left
-            attempt = partial(row_by_row, partial(self.source.at, what), progress=progress)
-        else:
-            attempt = partial(self._attempt, method)
+        attempt, width = partial(self._attempt, method), len(method.gives)
         if self.calls is None:
-            return attempt(rows).unwrap()
+            outcome = attempt(rows)
+            return attrs.evolve(
+                outcome, results=outcome.results and outcome.results[:width]
+            ).unwrap()
         kind = self.kinds.get(what, method.kind)
         assert kind is not None
         keeps = not (self.shared and what == "forward_and_gradient")
@@ -107,12 +108,21 @@ class Model:
             each=each,
             memo=self.memo if keeps else None,
             keys=None if self.columns is None else np.ascontiguousarray(rows[:, self.columns]),
+            layout=self.layout,
         )
         if results is None:
             return self._full(method, len(rows))
+        if len(results) > width:
+            found = zip(self.layout.shapes or (), results[width:], strict=True)
+            self.calls.beside, results = self.calls.beside or dict(found), results[:width]
         if method.gives[0] == "m":
             self._check_outputs(method, results)  # those of a journal come from elsewhere
         return results
+
+    def remembering(self, memo: Memo, *, shared: bool = False) -> Model:
+        """Return a copy with a memo, by whose quantities it goes."""
+        memo.layout.taken = self.layout.taken
+        return attrs.evolve(self, memo=memo, layout=memo.layout, shared=shared)
 
     def one_by_one(self) -> Model:
         """Return a copy whose rows are evaluated one by one."""
@@ -124,7 +134,8 @@ class Model:
             outcome = self.each_row(self.source, method.name, rows)
         else:
             try:
-                outcome = Outcome(n=n, results=self.source.at(method.name, rows.copy()))
+                results, beside = split_rows(self.source.at(method.name, rows.copy()), n)
+                outcome = Outcome(n=n, results=results, beside=beside)
             except EvaluationError as error:  # of a potential that knows which rows failed
                 outcome = Outcome(n=n, results=error.results or None, causes=error.causes)
         if outcome.results is not None:
@@ -132,7 +143,7 @@ class Model:
                 self._check_outputs(method, outcome.results)
             except ShapeError as error:
                 return Outcome(n=n, results=None, causes=dict.fromkeys(range(n), error))
-        return outcome
+        return self.layout.join(outcome) if method.gives[0] in ("", "m") else outcome
 
     def _check_outputs(self, method: Method, results: Results) -> None:
         """Raise unless a forward map returns as many outputs as before."""

@@ -6,7 +6,7 @@ import subprocess
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -119,6 +119,12 @@ class Cure:
 
 Results = tuple[FloatArray, ...]
 
+Quantities: TypeAlias = dict[str, FloatArray]
+"""Name to an array of shape (n, ...), or to that of one position."""
+
+Given: TypeAlias = tuple[Any, ...]
+"""Results, perhaps with a dictionary of quantities behind them."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Outcome:
@@ -130,11 +136,14 @@ class Outcome:
         Arrays of n rows, NaN in those that failed; None if all failed.
     causes
         Row number to the exception that was raised there.
+    beside
+        Row number to quantities beside its results, until they are joined to these.
     """
 
     n: int
     results: Results | None
     causes: Mapping[int, Exception] = attrs.field(factory=dict)
+    beside: Mapping[int, Quantities] = attrs.field(factory=dict)
 
     @classmethod
     def of_rows(
@@ -169,11 +178,10 @@ class Outcome:
         causes |= {int(rows[i]): cause for i, cause in again.causes.items()}
         if again.results is None:
             return attrs.evolve(self, causes=causes)
-        old = self.results or tuple(
-            np.full((self.n, *array.shape[1:]), np.nan) for array in again.results
-        )
-        results = tuple(array.copy() for array in old)
-        for array, better in zip(results, again.results, strict=True):
+        old = self.results or ()  # which may lack quantities that the other has
+        missing = (np.full((self.n, *a.shape[1:]), np.nan) for a in again.results[len(old) :])
+        results = (*(array.copy() for array in old), *missing)
+        for array, better in zip(results, again.results, strict=False):
             array[rows] = better
         return attrs.evolve(self, results=results, causes=causes)
 
@@ -226,7 +234,7 @@ class Answer:
 def stack(rows: Mapping[int, Results], n: int) -> Results:
     """Stack the results of single rows, keyed by row number, into arrays of n rows.
 
-    Rows without a result are NaN.
+    Rows without a result are NaN; quantities at the end may be missing.
 
     Raises
     ------
@@ -235,9 +243,10 @@ def stack(rows: Mapping[int, Results], n: int) -> Results:
     """
     if not rows:
         return ()
-    results = tuple(np.full((n, *array.shape), np.nan) for array in next(iter(rows.values())))
+    most = max(rows.values(), key=len)
+    results = tuple(np.full((n, *array.shape), np.nan) for array in most)
     for i, arrays in rows.items():
-        for result, array in zip(results, arrays, strict=True):
+        for result, array in zip(results, arrays, strict=False):
             if array.shape != result.shape[1:]:
                 raise ShapeError(
                     f"a function returned shape {result.shape[1:]} at one position and "
@@ -245,3 +254,10 @@ def stack(rows: Mapping[int, Results], n: int) -> Results:
                 )
             result[i] = array
     return results
+
+
+def split_rows(given: Given, n: int) -> tuple[Results, dict[int, Quantities]]:
+    """Return the results of n rows that were evaluated together, and the quantities of each."""
+    if not isinstance(given[-1], dict):
+        return given, {}
+    return given[:-1], {i: {name: of[i] for name, of in given[-1].items()} for i in range(n)}

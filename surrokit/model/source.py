@@ -15,7 +15,7 @@ import numpy as np
 from surrokit.arguments import unmasked
 from surrokit.errors import EvaluationError, ShapeError
 from surrokit.limits import current_meter
-from surrokit.model.outcome import Outcome, Results
+from surrokit.model.outcome import Given, Outcome, Quantities, Results, split_rows
 from surrokit.types import FloatArray
 
 
@@ -57,8 +57,10 @@ class Source(Protocol):
     Worker processes get a copy of it.
     """
 
-    def at(self, what: str, rows: FloatArray) -> Results:
+    def at(self, what: str, rows: FloatArray) -> Given:
         """Return arrays for one row, or for rows if the functions take them together.
+
+        A dictionary of quantities may come last.
 
         Parameters
         ----------
@@ -68,10 +70,11 @@ class Source(Protocol):
         ...
 
 
-def in_a_batch_of_one(source: Source, what: str, row: FloatArray) -> Results:
+def in_a_batch_of_one(source: Source, what: str, row: FloatArray) -> Given:
     """Return arrays for one row, from a source that takes rows together."""
     try:
-        return tuple(array[0] for array in source.at(what, row[None]))
+        results, beside = split_rows(source.at(what, row[None]), 1)
+        return (*(array[0] for array in results), *beside.values())
     except EvaluationError as error:
         raise error.causes[0] from None  # as if there were no batch
 
@@ -82,7 +85,7 @@ EachRow: TypeAlias = Callable[[Source, str, FloatArray], Outcome]
 
 
 def row_by_row(
-    evaluate: Callable[[FloatArray], Results],
+    evaluate: Callable[[FloatArray], Given],
     positions: FloatArray,
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
@@ -93,7 +96,8 @@ def row_by_row(
     Parameters
     ----------
     evaluate
-        Takes a position (dim,), which it may keep or change, and returns arrays.
+        Takes a position (dim,), which it may keep or change, and returns arrays, perhaps with a
+        dictionary of quantities behind them.
     positions : ndarray of shape (n, dim)
         Rows to evaluate.
     progress
@@ -105,11 +109,15 @@ def row_by_row(
         If no shape of results is that of most rows.
     """
     rows: dict[int, Results] = {}
+    beside: dict[int, Quantities] = {}
     causes: dict[int, Exception] = {}
     n = left = len(positions)
     for i, position in enumerate(positions.copy()):
         try:
-            rows[i] = evaluate(position)
+            found = evaluate(position)
+            if isinstance(found[-1], dict):
+                found, beside[i] = found[:-1], found[-1]
+            rows[i] = found
         except BaseException as error:
             causes[i] = as_failure(error)
         left -= 1
@@ -117,14 +125,15 @@ def row_by_row(
             progress(left)
     if not causes:
         try:
-            return Outcome(n=n, results=tuple(map(np.array, zip(*rows.values(), strict=True))))
+            results = tuple(map(np.array, zip(*rows.values(), strict=True)))
+            return Outcome(n=n, results=results, beside=beside)
         except ValueError:  # shapes differ
             pass
     odd = _odd_shapes(rows)
     if odd:
         rows = {i: row for i, row in rows.items() if i not in odd}
         causes |= odd
-    return Outcome.of_rows(rows, causes, len(positions))
+    return attrs.evolve(Outcome.of_rows(rows, causes, n), beside=beside)
 
 
 def one_after_another(source: Source, what: str, rows: FloatArray) -> Outcome:

@@ -7,15 +7,14 @@ from collections.abc import Collection, Mapping
 from importlib import metadata
 from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 
 from surrokit.arguments import load_library, read_seed
-from surrokit.capabilities import ROWS
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
-from surrokit.errors import CapabilityError, ConfigurationError
-from surrokit.potentials import Potential, with_rows
-from surrokit.types import FloatArray, IntArray
+from surrokit.errors import ConfigurationError
+from surrokit.types import IntArray
 from surrokit.weighted.round import effective, resampled_rows
 
 Group: TypeAlias = Mapping[str, np.ndarray]
@@ -27,29 +26,30 @@ MOST_DATA = 2**22
 """Numbers of an array of data that is exported at most: draws may be few, and data many."""
 
 
-def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None = None) -> Any:
+def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = False) -> Any:
     """Return a DataTree (ArviZ 1 and later) or InferenceData; see :meth:`surrokit.Run.to_arviz`.
 
     A parameter that has the name of an axis, such as ``chain``, gets an underscore, else it would
     be lost. Names have ÷ for each slash, which parts the names of groups in trees and files. Units
     are the attribute ``units``, as the CF conventions call it.
     """
-    places = None
+    even = run
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
-        places = resampled_rows(run.log_weights, read_seed(seed))
-    groups = _groups_of(run, places)
-    if target is not None:
-        positions = run.kept.positions
-        if places is not None:
-            positions = run.kept.transform.to_unbounded(_taken(run.draws, places)[0])[None]
-        groups["log_likelihood"] = {"row": log_likelihood_of(positions, target)}
+        even = _even(run, resampled_rows(run.log_weights, read_seed(seed)))
+    groups = _groups_of(even)
+    known = even.outputs is not None and run.pointwise is not None and len(run.kept)
+    if log_likelihood or (known and not np.isnan(even.outputs).any()):
+        groups |= _pointwise_of(even)
     try:
         from arviz_base import from_dict
     except ImportError:
         old = load_library("arviz", "arviz", "for this")
 
         def from_dict(groups: Mapping[str, Group], **options: Any) -> Any:
-            return old.from_dict(**groups, **options)
+            made = old.from_dict(**groups, **options)
+            if "log_prior" in groups:  # which it does not take
+                made.add_groups({"log_prior": groups["log_prior"]})
+            return made
 
     dims, coords = _axes_of(run.parameters.specs)
     unnamed = {
@@ -61,7 +61,8 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
     axes = {axis for each in dims.values() for axis in each} | unnamed | coords.keys()
     names = _free_names(groups["posterior"], taken | axes)
     data = _free_names(groups.get("observed_data", {}), taken)
-    new = {"posterior": names, "warmup_posterior": names, "observed_data": data}
+    new = {"posterior": names, "warmup_posterior": names}
+    new |= {"observed_data": data, "log_likelihood": data}
     renamed = {
         group: {new.get(group, {}).get(name, name): array for name, array in arrays.items()}
         for group, arrays in groups.items()
@@ -73,6 +74,21 @@ def to_arviz(run: Any, seed: int | np.random.Generator, target: Potential | None
         converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
     converted.attrs.update(_attributes_of(run))
     return converted
+
+
+def _even(run: Any, places: IntArray) -> Any:
+    """Return a run of one chain whose draws are the weighted ones at places."""
+    if run.draws is run.kept.draws:  # they were evaluated
+        return attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
+    draws, outputs = run.draws.reshape(-1, run.draws.shape[2])[places], run.outputs
+    kept = attrs.evolve(
+        run.kept.chosen(np.zeros_like(places)),  # nothing was decided on these draws
+        draws=draws[None],
+        positions=run.kept.transform.to_unbounded(draws)[None],
+        values=np.full((1, len(places)), np.nan),
+        outputs=None if outputs is None else outputs.reshape(-1, outputs.shape[2])[places][None],
+    )
+    return attrs.evolve(run, kept=kept, weights=None)
 
 
 def _free_names(group: Group, taken: Collection[str]) -> dict[str, str]:
@@ -106,30 +122,21 @@ def _axes_of(specs: Mapping[str, Parameter]) -> tuple[dict[str, list[str]], dict
     return dims, coords
 
 
-def _taken(arrays: FloatArray, places: IntArray | None) -> FloatArray:
-    """Return rows of arrays (chains, draws, k) at places, as those of one chain; None for all."""
-    return arrays if places is None else arrays.reshape(-1, arrays.shape[2])[places][None]
-
-
-def _groups_of(run: Any, places: IntArray | None) -> dict[str, Group]:
+def _groups_of(run: Any) -> dict[str, Group]:
     """Return draws and statistics, of the warm-up too, outputs of a forward map, and data.
-
-    Weighted draws are those at ``places``, and have no statistics of a sampler.
 
     Data are what the target reports, but for arrays of text or of more than :data:`MOST_DATA`
     numbers.
     """
     groups: dict[str, Group] = {
-        "posterior": run.parameters.split(_taken(run.draws, places)),
+        "posterior": {n: run[n] for n in (*run.parameters.specs, *run.kept.quantities)},
+        "sample_stats": run.kept.statistics(),
         "warmup_sample_stats": run.warmup.statistics(),
     }
-    if places is None:
-        groups["sample_stats"] = run.kept.statistics()
     if len(run.warmup):
         groups["warmup_posterior"] = run.parameters.split(run.warmup.draws)
-    outputs = run.outputs
-    if outputs is not None:
-        groups["posterior_predictive"] = {"outputs": _taken(outputs, places)}
+    if run.outputs is not None:
+        groups["posterior_predictive"] = {"outputs": run.outputs}
     observed = {
         name: array
         for name, array in run.observed_data.items()
@@ -160,29 +167,20 @@ def _attributes_of(run: Any) -> dict[str, Any]:
     }
 
 
-def log_likelihood_of(positions: FloatArray, target: Potential) -> FloatArray:
-    """Return the log-likelihood of each row of data at each draw, shape (chains, draws, rows).
-
-    It is minus the term of the row in the target of the run, a sum over rows, so constants that the
-    target leaves out are missing.
-    """
-    if ROWS not in target.capabilities:
-        raise CapabilityError(
-            "log-likelihoods by row need a target that is a sum over rows of data, such as "
-            "surrokit.rows_potential makes; leave log_likelihood out"
-        )
-    terms = with_rows(target)
-    chains, draws, dim = positions.shape
-    if target.dim != dim:
+def _pointwise_of(run: Any) -> dict[str, Group]:
+    """Return log likelihoods and log priors, by observation and draw, as far as there are any."""
+    chains, draws, dim = run.draws.shape
+    n = sum(np.size(array) for array in run.observed_data.values()) * chains * draws
+    if run.pointwise is None or not draws or n > MOST_NUMBERS:
         raise ConfigurationError(
-            f"log_likelihood must be the target of this run, whose positions have {dim} numbers, "
-            f"got one with {target.dim}"
+            "log_likelihood needs draws of a forward model with surrokit.observed data, a sum over "
+            "rows, or a model of PyMC or NumPyro, given in this session, and at most "
+            f"{MOST_NUMBERS:,} observations times draws, got {n:,}. Leave it out"
         )
-    if terms.n_rows * chains * draws > MOST_NUMBERS:
-        raise ConfigurationError(
-            f"log-likelihoods of {terms.n_rows} rows at {chains * draws} draws are too many to "
-            f"export ({MOST_NUMBERS} numbers at most); leave log_likelihood out, or draw fewer"
-        )
-    flat = positions.reshape(-1, dim)
-    rows = [-terms.select(np.array([row])).value(flat) for row in range(terms.n_rows)]
-    return np.stack(rows, axis=-1).reshape(chains, draws, -1)
+    outputs = None if run.outputs is None else run.outputs.reshape(chains * draws, -1)
+    parts = run.pointwise(outputs, run.draws.reshape(-1, dim))
+    return {
+        group: {name: np.reshape(of, (chains, draws, *of.shape[1:])) for name, of in part.items()}
+        for group, part in zip(("log_likelihood", "log_prior"), parts, strict=True)
+        if part
+    }

@@ -111,7 +111,7 @@ class ProgressBar:
     def surrokit_surrogate_deployed(self, evaluations: int, reason: str, **_: object) -> None:
         """Show how many surrogates there were, and whether the last was a repair."""
         self._surrogates += 1
-        repaired = ", repaired" if reason.startswith("safety net") else ""
+        repaired = ", repaired" if reason.startswith("repair") else ""
         self._learnt = f"surrogate {self._surrogates} of {evaluations} rows{repaired}"
 
     def surrokit_transition_done(self, run: RunInfo, info: IterationInfo, **_: object) -> None:

@@ -47,20 +47,23 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
 def columns_of(run: Any) -> Columns:
     """Return chain, draw (both counted from 0) and every number of a position, one row a draw.
 
-    Arrays have shape (chains * draws,), chain after chain. Weighted draws have ``log_weight`` as
-    well. A parameter that is called by one of these names keeps it, and the other gets an
-    underscore.
+    Numbers of quantities are at the end. Arrays have shape (chains * draws,), chain after chain.
+    Weighted draws have ``log_weight`` as well. A parameter that is called by one of these names
+    keeps it, and the other gets an underscore.
     """
-    n_chains, n_draws, dim = run.draws.shape
+    n_chains, n_draws, _ = run.draws.shape
     index = {
         "chain": np.repeat(np.arange(n_chains), n_draws),
         "draw": np.tile(np.arange(n_draws), n_chains),
     }
     if run.log_weights is not None:
         index["log_weight"] = run.log_weights.ravel()
-    index = {(f"{name}_" if name in run.labels else name): each for name, each in index.items()}
-    columns = run.draws.reshape(-1, dim).T
-    return {**index, **dict(zip(run.labels, columns, strict=True))}
+    more, beside = run.kept.quantity_columns()
+    labels = [*run.labels, *more]
+    index = {(f"{name}_" if name in labels else name): each for name, each in index.items()}
+    numbers = np.concatenate([run.draws, beside], axis=2) if more else run.draws
+    columns = numbers.reshape(-1, len(labels)).T
+    return {**index, **dict(zip(labels, columns, strict=True))}
 
 
 def to_pandas(run: Any) -> Any:

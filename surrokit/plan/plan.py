@@ -112,6 +112,9 @@ class Plan:
         """
         recipe = self.recipe
         part = Budget() if recipe.warmup is not None else recipe.budget.part(PART_BEFORE_DRAWS)
+        own = getattr(self.explorer, "evaluations", None)
+        if weighs(self.correction) and own is not None and own < (recipe.budget.calls or 0):
+            part = attrs.evolve(part, max_calls=None)  # a round of weights takes what is left
         return part if self.learner is None else part.within(recipe.exploration)
 
     @property

@@ -35,7 +35,7 @@ WEIGHTED = "weighted answers, by their weights"  #: What a reader must know of s
 class Plots:
     """Pictures of a run; each is a Matplotlib figure, and costs no exact call.
 
-    Weighted answers are shown by their weights, and figures say so. ``parameters`` are
+    Weighted answers are shown by their weights, which figures mention. ``parameters`` are
     names of parameters, or of single numbers such as ``w[0]``. Each method raises a
     ConfigurationError if there are no draws, or an argument makes no sense, and a
     MissingDependencyError if Matplotlib is not installed. Other pictures are ArviZ's, by

@@ -56,7 +56,9 @@ def command_potential(
     asked in JSON, such as ``{"want": ["log_density"], "position": [0.1, 2.0]}``, with
     ``"parameters"`` by name if there are names. It answers with what is wanted, such as
     ``{"log_density": -1.5}``, or with ``{"error": "why"}`` where its model fails. More than what is
-    wanted does no harm. Numbers are in the user's coordinates.
+    wanted does no harm, and numbers and arrays by name in ``"quantities"``, such as
+    ``{"log_density": -1.5, "quantities": {"mass": 2.0}}``, are kept with the evaluation. Numbers
+    are in the user's coordinates.
 
     Parameters
     ----------
@@ -185,15 +187,19 @@ def _ask(
         question["weights"] = weights.tolist()
     try:
         text = caller.call(json.dumps(question))
-        found = _read_answer(text, wanted, len(position), caller.text)
+        found, beside = _read_answer(text, wanted, len(position), caller.text)
     except (ProgramError, TimeoutError, ResultTypeError) as error:
         say_place(error, None)  # it would be a line of ours
         raise
+    if beside is not None and wanted[0] in ("log_density", "outputs"):
+        return (*found, beside)
     return found[0] if len(found) == 1 else found
 
 
-def _read_answer(text: str, wanted: tuple[str, ...], dim: int, who: str) -> tuple[FloatArray, ...]:
-    """Return what was wanted, as arrays.
+def _read_answer(
+    text: str, wanted: tuple[str, ...], dim: int, who: str
+) -> tuple[tuple[FloatArray, ...], dict[str, Any] | None]:
+    """Return what was wanted, as arrays, and quantities as they came, if any.
 
     An answer without a gradient is right where the log density is minus infinity; NaN then stand
     for the gradient.
@@ -216,9 +222,16 @@ def _read_answer(text: str, wanted: tuple[str, ...], dim: int, who: str) -> tupl
             f"{', '.join(map(repr, answer)) or 'nothing'}"
         )
     try:
-        return tuple(numbers(name, answer[name]) for name in wanted)
+        found = tuple(numbers(name, answer[name]) for name in wanted)
     except ShapeError as error:
         raise ResultTypeError(f"in the answer of {who}, {error}") from error
+    beside = answer.get("quantities")
+    if not isinstance(beside, dict | None):
+        raise ResultTypeError(
+            f"in the answer of {who}, quantities must be an object of numbers by name, got "
+            f"{beside!r:.80}; leave them out where there are none"
+        )
+    return found, beside
 
 
 _KEYS = tuple(

@@ -120,6 +120,8 @@ DIFFERENCES = "differences"  #: An explorer for which differences are worth what
 ON_SURROGATE = "surrogate"
 """A sampler whose transitions on a surrogate are many for one exact call, and an explorer that
 looks for a surrogate."""
+FEW_VALUES = "few-values"
+"""A surrogate and an explorer for values alone, where some hundred of them are all there are."""
 ANSWERS = "answers"  #: A correction of answers rather than of draws.
 SUMS_OF_ROWS = "rows"  #: A potential that is a sum over rows, by the name of its terms' family.
 OWN_SUMS = "own-rows"  #: A potential that is a sum over rows, of terms that a function gives.

@@ -38,6 +38,9 @@ SECTIONS = {
 Fact: TypeAlias = tuple[str, str | None]
 """A word, and what stands beside it; None for nothing, so that the word is left out."""
 
+MOST_ROWS = 100
+"""Numbers of quantities in the table at most."""
+
 _COLUMNS = {
     "mean": "mean",
     "sd": "sd",
@@ -76,6 +79,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
 def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
     """Return a page about a run, with any number of draws, as text."""
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
+    beside = run.summary_of_quantities(interval) if run.draws.shape[1] else None
     style = files("surrokit").joinpath("templates", "page.css").read_text("utf-8")
     adaptation, diverged, warned = (
         run.adaptation,
@@ -97,7 +101,9 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
         facts=_facts(run, summary),
         interval=f"{100.0 * interval:.6g}%",
         columns=["parameter", *_COLUMNS.values()],
-        rows=[] if summary is None else _rows(summary),
+        rows=[]
+        if summary is None
+        else _rows(summary) + (_rows(beside)[:MOST_ROWS] if beside else []),
         note_on_draws=None if run.answer is None else f"Draws are {WEIGHTED}.",
         of_surrogate=_of_surrogate(run),
         pictures=_pictures(run, summary, interval),
@@ -206,7 +212,7 @@ def _rows(summary: Any) -> list[tuple[str, list[str]]]:
     }
     rows = []
     for i, (title, (_, row)) in enumerate(zip(summary.labels, summary.rows(), strict=True)):
-        cells = {name: format_figure(name, row[name]) for name in _COLUMNS}
+        cells = {name: format_figure(name, row.get(name, np.nan)) for name in _COLUMNS}
         for name, marked in doubtful.items():
             if marked[i]:
                 cells[name] = Markup('<span class="doubtful">{} !</span>').format(cells[name])

@@ -31,7 +31,7 @@ from surrokit.limits import one_thread
 from surrokit.modes import Modes, describe_searches
 from surrokit.potentials import with_forward
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
-from surrokit.result.summary import Summary, expectation
+from surrokit.result.summary import Summary, expectation, expectation_of_draws, reshaped
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
@@ -91,9 +91,10 @@ class Run:
         the draws' quality, or ``cut`` by a limit or an interrupt.
     more, sharpened
         Goes on with a run that has a file; and answers by :func:`surrokit.sharpen`.
-    observed_data, predictor, unnormalized
-        What was observed, by name; what makes predictions of draws; and what of the density may
-        lack its normalising constant. As far as the target knows.
+    observed_data, predictor, pointwise, unnormalized
+        What was observed, by name; what makes predictions of draws; what makes log likelihoods and
+        priors of outputs and draws; and what of the density may lack its normalising constant. As
+        far as the target knows.
     asked
         What :func:`surrokit.sample` was given, by name, an ellipsis for each object; with a seed
         that makes the same draws.
@@ -128,6 +129,7 @@ class Run:
     sharpened: Sharpened | None = None
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     predictor: Any = None
+    pointwise: Any = None
     unnormalized: tuple[str, ...] = ("the density",)
     asked: Mapping[str, Any] | None = None
 
@@ -153,6 +155,14 @@ class Run:
         return self.answer is None and self.unchecked is None
 
     @property
+    def accepted(self) -> bool:
+        """Whether the target has checked the draws or the weighted answers: else nothing is known.
+
+        Where it has not, ``density``, ``log_evidence`` and the draws are the surrogate's own.
+        """
+        return self.unchecked is None
+
+    @property
     def answer(self) -> Answer | None:
         """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
@@ -170,7 +180,8 @@ class Run:
 
     @property
     def _latest(self) -> tuple[FloatArray, FloatArray] | None:
-        return None if self.answer is None else self.answer.latest
+        # quantities are known beside the evaluated draws alone
+        return None if self.answer is None or self.kept.quantities else self.answer.latest
 
     def log_evidence(
         self,
@@ -183,8 +194,9 @@ class Run:
 
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
-        :mod:`surrokit.weighted.normalizer`. The difference between two runs on the same data is the
-        logarithm of a Bayes factor.
+        :mod:`surrokit.weighted.normalizer`. Of a run that is not ``accepted`` it is that of the
+        surrogate alone, with an infinite error. The difference between two runs on the same data is
+        the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
@@ -206,11 +218,14 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import evidence_of_chains
+        from surrokit.weighted.normalizer import bridge, evidence_of_chains
 
         if self.answer is not None:
             return self._weights.log_evidence
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
+        if not self.accepted and self.surrogate is not None:
+            found = bridge(self.surrogate.value, positions, rng).unverified
+            return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
@@ -271,9 +286,13 @@ class Run:
         return np.asarray(flat[rows])
 
     def expectation(
-        self, function: Callable[[FloatArray], npt.ArrayLike], *, batched: bool = False
+        self, function: Callable[[FloatArray], npt.ArrayLike] | str, *, batched: bool = False
     ) -> Estimate:
         """Return the mean of a function under the target, with its Monte Carlo error.
+
+        Of a parameter or a quantity, given by its name, each array of the estimate has its shape.
+        The mean of a quantity under weighted answers is that of the draws that were evaluated,
+        whose error is larger than that of a function.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
         saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
@@ -282,7 +301,8 @@ class Run:
         Parameters
         ----------
         function
-            Of a position in the user's coordinates, shape (dim,), to a number or a vector.
+            Of a position in the user's coordinates, shape (dim,), to a number or a vector; or the
+            name of a parameter, or of a quantity that the target returned besides.
         batched
             Whether it takes many positions (n, dim) at once, and returns values (n,) or (n, k).
 
@@ -291,13 +311,23 @@ class Run:
         ShapeError
             If the function returns something else, or NaN.
         ConfigurationError
-            If there are no draws.
+            If there are no draws, or a quantity is not known at some.
+        KeyError
+            If there is nothing of that name.
         """
         ess = self.ess()
         least = float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
-        better = self.answer or self.sharpened
-        parts = self.draws, better, self.total_calls
-        return expectation(*parts, function, batched=batched, independent=least)
+        better, calls = self.answer or self.sharpened, self.total_calls
+        if isinstance(function, str):
+            draws = self[function]
+            if function in self.parameters.specs and better is not None:
+                where, shape = self.parameters.slices()[function], draws.shape[2:]
+                return reshaped(self.expectation(lambda q: q[:, where], batched=True), shape)
+            found = expectation_of_draws(draws, self.log_weights, calls, least)
+        else:
+            parts = self.draws, better, calls
+            found = expectation(*parts, function, batched=batched, independent=least)
+        return found if self.accepted else found.unverified
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -346,7 +376,7 @@ class Run:
         return self.kept.path_failures()
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Return the draws of one parameter, shape (chains, draws, *shape).
+        """Return the draws of one parameter or quantity, shape (chains, draws, *shape).
 
         Raises
         ------
@@ -354,8 +384,10 @@ class Run:
             If there is none of that name.
         """
         if name not in self.parameters.specs:
-            known = ", ".join(self.parameters.specs)
-            raise KeyError(f"no parameter is named {name!r}; there are {known}")
+            if name in self.kept.quantities:
+                return self.kept.quantities[name]
+            known = ", ".join([*self.parameters.specs, *self.kept.quantities])
+            raise KeyError(f"no parameter or quantity is named {name!r}; there are {known}")
         columns = self.draws[:, :, self.parameters.slices()[name]]
         return columns.reshape(*columns.shape[:2], *self.parameters.specs[name].shape)
 
@@ -427,6 +459,24 @@ class Run:
         remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
         below = "\n".join(filter(None, remarks))
         return attrs.evolve(summary, remarks=below, wide=wide)
+
+    def summary_of_quantities(self, interval: float = 0.9) -> Summary | None:
+        """Return the summary of quantities, as far as they are known at all draws; None without.
+
+        Of weighted answers it has ``mean``, ``ess``, ``rhat`` and ``mcse``, by draws that were
+        evaluated.
+        """
+        labels, draws = self.kept.quantity_columns()
+        if not labels or np.isnan(draws).any():
+            return None
+        calls, weights = self.total_calls, self.log_weights
+        if weights is None:
+            summary = Summary.of(draws, labels, calls)
+            return summary.with_interval(highest_density(draws, interval))
+        found = expectation_of_draws(draws, weights, calls, np.nan)
+        columns = {"mean": found.value, "ess": found.effective, "mcse": found.error}
+        columns["rhat"] = np.full(len(labels), np.max(self.rhat()))
+        return Summary(labels=labels, columns=columns)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).
@@ -574,7 +624,7 @@ class Run:
     def to_arviz(
         self,
         *,
-        log_likelihood: Potential | None = None,
+        log_likelihood: bool = False,
         seed: int | np.random.Generator = RESAMPLING_SEED,
     ) -> Any:
         """Return the draws as the installed ArviZ keeps them: a DataTree, or InferenceData.
@@ -584,24 +634,27 @@ class Run:
         ``weights_worth`` is the number of draws of equal weight that they are worth.
         :meth:`summary` is far more precise, and :meth:`to_pandas` has the draws with their weights.
 
-        Groups are ``posterior``, ``sample_stats``, the same of the warm-up,
+        Groups are ``posterior`` with quantities, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
         ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
-        the responses of a regression. Attributes have versions, calls, parts and the verdict.
+        the responses of a regression. ``log_likelihood``, by observation under the same names, and
+        ``log_prior`` are what ArviZ compares models by, and looks for sensitivity.
+        Attributes have versions, calls, parts and the verdict.
 
         Parameters
         ----------
         log_likelihood
-            The target, if it is a sum over rows of data: the group ``log_likelihood`` then has one
-            number for each ``row`` at each draw, less constants that the target leaves out. All
-            rows are evaluated at all draws, in no count of the run.
+            Whether a regression, a sum over rows or a model of PyMC or NumPyro evaluates the groups
+            ``log_likelihood`` and ``log_prior`` at all draws, once and in no count of the run. A
+            forward model has them for nothing, from outputs that are known.
 
         Raises
         ------
         MissingDependencyError
             If ArviZ is not installed.
-        CapabilityError, ConfigurationError
-            If the target is no sum over rows, or another run's, or rows times draws are too many.
+        ConfigurationError
+            If ``log_likelihood`` is wanted where the parts of the density are not known, or
+            observations times draws are too many.
         """
         from surrokit.output.arviz import to_arviz
 

@@ -21,8 +21,8 @@ from surrokit.diagnostics import (
 )
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
-from surrokit.weighted.answer import Answer, Figures
-from surrokit.weighted.round import Estimate
+from surrokit.weighted.answer import Answer, Figures, ratio
+from surrokit.weighted.round import Estimate, effective, shares
 from surrokit.weighted.sharpened import Sharpened
 
 
@@ -73,8 +73,42 @@ def expectation(
         )
     if is_vector:
         return found
+    return reshaped(found, ())
+
+
+def expectation_of_draws(
+    draws: FloatArray, log_weights: FloatArray | None, calls: float, independent: float
+) -> Estimate:
+    """Return the mean of draws (chains, draws, ...), as :func:`expectation` returns it.
+
+    Of draws with weights it is their weighted mean, by these draws alone.
+    """
+    shape, values = draws.shape[2:], draws.reshape(*draws.shape[:2], -1)
+    if np.isnan(values).any():
+        raise ConfigurationError(
+            "the quantity is not known at all draws; average those where it is no NaN"
+        )
+    if log_weights is None:
+        of = expectation(values, None, calls, np.asarray, batched=True, independent=independent)
+        return reshaped(of, shape)
+    weights, flat = shares(log_weights), values.reshape(-1, values.shape[2])
+    mean = weights @ flat
+    square = np.square(flat - mean)
+    variance = np.square(weights) @ square / (1.0 - np.square(weights).sum())
+    found = Estimate(
+        value=mean,
+        error=np.sqrt(variance),
+        effective=ratio(weights @ square, variance),
+        degrees=np.full(len(mean), max(effective(log_weights) - 1.0, 1.0)),
+        calls=calls,
+    )
+    return reshaped(found, shape)
+
+
+def reshaped(found: Estimate, shape: tuple[int, ...]) -> Estimate:
+    """Return an estimate whose arrays have another shape; numbers for ()."""
     names = ("value", "error", "effective", "degrees")
-    return attrs.evolve(found, **{name: getattr(found, name)[0] for name in names})
+    return attrs.evolve(found, **{n: getattr(found, n).reshape(shape)[()] for n in names})
 
 
 def _values(function: Callable[..., Any], positions: FloatArray, *, batched: bool) -> FloatArray:

@@ -47,11 +47,16 @@ def limit_of(run: Run) -> str:
 
 def _of_answers(run: Run) -> Iterator[Finding]:
     if run.unchecked is not None:
+        why = f"{limit_of(run)} ended the run before its first draw"
+        if run.weights is not None and run.weights.refused is not None:
+            why = f"weighted answers are rejected: {run.weights.refused}"
+        more = f"Raise {run.stopped.removeprefix('default_')}"
+        if run.stopped == "max_calls":
+            more += f" by {run.total_calls:.0f}, to twice as many"
         yield warning(
             "unchecked",
-            f"the draws are not exact: {limit_of(run)} ended the run before its first draw, and "
-            f"these are {run.unchecked}, which the target has not checked. Raise "
-            f"{run.stopped.removeprefix('default_')}",
+            f"not verified: the draws are not exact, but {run.unchecked}, which the target has not "
+            f"checked, as {why}. {more}",
         )
     if run.endless:
         yield warning(
@@ -62,9 +67,9 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         )
     if run.answer is not None:
         yield from _of_weighted(run)
-    elif run.weights is not None:
+    elif run.weights is not None and run.accepted:
         advised = "raise max_calls, so that the surrogate learns from more, or chains can go on"
-        if len(run.kept) and run.unchecked is None:
+        if len(run.kept):
             advised = "the draws are those of chains on which the exact potential decided"
         message = f"weighted answers are rejected: {run.weights.refused}; {advised}"
         yield warning("weights", message)

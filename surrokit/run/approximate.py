@@ -220,5 +220,5 @@ def _add(history: History, state: ChainState) -> None:
         seconds=np.nan,
         failures=0,
         calls=dict.fromkeys(CALL_KINDS, 0),
-        outputs=None,
+        beside={},
     )

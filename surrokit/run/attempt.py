@@ -10,7 +10,7 @@ from functools import partial
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, ROWS
+from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Budget
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring import next_of
@@ -62,7 +62,7 @@ class Attempt:
         self._learning = Learning(plan, book.clock)
         learns = self._learning.learns
         self._target = book.target.fork(
-            keep=learns or FORWARD in recipe.exact.capabilities,
+            keep=learns,
             jacobians=self._learning.uses_jacobians,
         )
         parts = plan.sampler, plan.correction, self._target, recipe.chains
@@ -105,13 +105,10 @@ class Attempt:
         ended = done = False
         while not ended:
             book.stopping.check_before_iteration(exact=False)
-            before = len(self._evaluations)
             with book.clock.phase("warmup"):
                 explored = next_of(steps)
             found, done = explored.findings, explored.done
             self._evaluated()
-            rows = Evaluations.join(self._evaluations[before:], self._target.dim)
-            book.take_outputs(rows, found.chains)
             ended = done or book.stopping.is_used_up(self.plan.exploration_limit)
             self._moves.take_in(found)
             self._after("exploration", explored.step, explored.rows, explored=ended)
@@ -362,7 +359,7 @@ class Attempt:
             net.saw_exact(step)
             self._after("warmup", step, self._take_paid_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
-        self._deploy(f"safety net, after iteration {book.iteration}: {trouble}")
+        self._deploy(f"repair, after iteration {book.iteration}: {trouble}")
         self._moves.tune_afresh()
         net.note_repair()
 
@@ -394,11 +391,11 @@ class Attempt:
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
-        learning, has_outputs = self._learning, self._book.has_outputs
+        learning = self._learning
         listens = self._net.listens(learning.surrogate, stage)
         for_learner = repairs or listens or not learning.frozen
         jacobians = for_learner and learning.uses_jacobians
-        self._target.keep_evaluations(has_outputs or for_learner, jacobians=jacobians)
+        self._target.keep_evaluations(for_learner, jacobians=jacobians)
         wanted = decision.derivatives and stage != "sampling"
         self._wants_gradients = wanted and learning.uses_derivatives
 
@@ -423,13 +420,8 @@ class Attempt:
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
     def _take_paid_rows(self) -> Evaluations | None:
-        return self._take_paid(self._moves.state) if self._target.keeps else None
-
-    def _take_paid(self, state: ChainState) -> Evaluations:
-        """Return the evaluations paid for since the last call."""
-        rows = self._target.drain()
-        self._book.take_outputs(rows, state)
-        return rows
+        """Return the evaluations paid for since the last call, where they are kept."""
+        return self._target.drain() if self._target.keeps else None
 
     def _begin_chains(self) -> None:
         self._moves.chains = self._begin_with(lambda at: (self._moves.start(at),) * 2)

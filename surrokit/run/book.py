@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, ROWS
+from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Clock
 from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange
 from surrokit.cost.recording import RecordingPotential
@@ -32,6 +32,7 @@ from surrokit.result.run import Run
 from surrokit.result.verdict import judge
 from surrokit.run.approximate import Approximation
 from surrokit.targets.bounds import parameters_of
+from surrokit.targets.summed import pointwise_of
 from surrokit.types import FloatArray
 
 EVENTS = (
@@ -156,8 +157,6 @@ class Book:
         self.deployments: list[int] = []
         self.warmup = History(asked.chains, self.target.dim)
         self.kept = History(asked.chains, self.target.dim)
-        self.has_outputs = FORWARD in asked.exact.capabilities
-        self._outputs: FloatArray | None = None
         self.stopping = Stopping(asked, self.target, self.clock, sequels, journal)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
         self.target.guard(self.stopping.guard, journal)
@@ -244,15 +243,6 @@ class Book:
             limits.append(wide * likely)
         most = max(min(limits), 0.0)
         return min(likely / wide, most), most
-
-    def take_outputs(self, rows: Evaluations, state: ChainState) -> None:
-        """Remember the forward outputs of chains whose position was just evaluated."""
-        if not self.has_outputs or rows.outputs is None:
-            return
-        found = rows.find(state.positions)
-        if self._outputs is None:
-            self._outputs = np.full((self._asked.chains, rows.outputs.shape[1]), np.nan)
-        self._outputs = np.where((found >= 0)[:, None], rows.outputs[found], self._outputs)
 
     def _places(self, history: History) -> FloatArray:
         return history.positions().reshape(-1, self.target.dim)
@@ -346,7 +336,7 @@ class Book:
                 seconds=seconds,
                 failures=self.target.failures,
                 calls=calls,
-                outputs=self._outputs,
+                beside=self.target.calls_made.recent.at(state.positions),
             )
         info = IterationInfo(
             stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds
@@ -442,6 +432,7 @@ class Book:
             weights=self.weights,
             observed_data=observed_data_of(exact.target),
             predictor=predictor_of(exact.target),
+            pointwise=pointwise_of(exact.target),
             unnormalized=unnormalized_of(exact.target),
             asked=arguments_of(self._asked),
         )

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from surrokit.capabilities import GRADIENT
 from surrokit.cost.budget import Clock
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Decision, Evaluations, Moment
 from surrokit.limits import FITTING, stage, threads_for
+from surrokit.modes import Modes
 from surrokit.plan.plan import Plan, uses_derivatives
 from surrokit.potentials import Potential
 from surrokit.run.approximate import Approximation, fit_near, of_surrogate
+from surrokit.surrogate.by_modes import fit_by_modes
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray
 
@@ -58,6 +61,9 @@ class Learning:
         self._last: tuple[int, Potential] | None = None
         self._kernel: InUse = ()
         self._before = {} if self._learner is None else self._learner.state()
+        # the modes that a surrogate is fitted by, and all rows as long as there may be some
+        self._modes: Modes | None = None
+        self._rows: list[Evaluations] | None = [] if plan.sampler.needs <= {GRADIENT} else None
 
     @property
     def learns(self) -> bool:
@@ -79,7 +85,10 @@ class Learning:
         """Take in exact evaluations."""
         assert self._learner is not None
         with self._clock.phase("training"):
-            self._learner.observe(rows)
+            if self._modes is None:
+                self._learner.observe(rows)
+        if self._rows is not None:
+            self._rows.append(rows)
         self.n_observed += len(rows)
         self._n_numbers += len(rows) + rows.positions.size
 
@@ -94,21 +103,40 @@ class Learning:
         assert self._learner is not None
         if self._last is None or self._last[0] != self.n_observed:
             with self._clock.phase("training"), threads_for(self._n_numbers), stage(FITTING):
-                self._last = self.n_observed, self._learner.fit()
+                alone = self._modes is None
+                found = self._learner.fit() if alone else self._fit_by_modes(self._rows or [])
+                self._last = self.n_observed, found
         return self._last[1]
 
-    def fit_with(self, rows: Evaluations) -> Potential | None:
-        """Observe more rows, and return a surrogate of all; None where none can be fitted."""
+    def fit_with(self, rows: Evaluations, modes: Modes | None = None) -> Potential | None:
+        """Observe more rows, and return a surrogate of all; None where none can be fitted.
+
+        It has a part for each of several modes, if some are given by now.
+        """
+        if modes is not self._modes and self._rows is not None:
+            self._modes, self._last = modes, None
         self.observe(rows)
         try:
             return self.fit()
         except SurrogateFitError:
             return None
 
+    def _fit_by_modes(self, blocks: list[Evaluations]) -> Potential:
+        assert self._modes is not None
+        rows = Evaluations.join(blocks, self._modes.positions.shape[1])
+        return fit_by_modes(self._fit_to, rows, self._modes)
+
+    def _fit_to(self, rows: Evaluations, state: Mapping[str, Any] | None = None) -> Potential:
+        """Return a fit to some rows, and to nothing else unless in a state."""
+        assert self._learner is not None
+        learner = self._learner.restore(self._before if state is None else state)
+        learner.observe(rows)
+        return learner.fit()
+
     def state(self) -> dict[str, Any]:
         """Return all that is learnt so far."""
         assert self._learner is not None
-        return self._learner.state()
+        return self._learner.state() if self._modes is None else {"rows": [*(self._rows or [])]}
 
     def fit_from(self, state: Mapping[str, Any], rows: Evaluations) -> Potential:
         """Return a surrogate of what was learnt in a state and of some rows; nothing is observed.
@@ -120,9 +148,9 @@ class Learning:
         """
         assert self._learner is not None
         with self._clock.phase("training"), threads_for(self._n_numbers):
-            learner = self._learner.restore(state)
-            learner.observe(rows)
-            return learner.fit()
+            if self._modes is not None:
+                return self._fit_by_modes([*state["rows"], rows])
+            return self._fit_to(rows, state)
 
     def approximate(
         self,

@@ -50,6 +50,9 @@ from surrokit.weighted.rounds import (
 PATIENCE = 3
 """Rounds in a row that may fail before chains take over."""
 
+FEWEST_A_CHAIN = 50
+"""Calls for each chain below which the surrogate's own draws say more than those of chains."""
+
 EDGES = 4
 """Edges of the surrogate's mass that a round pays for, beside its draws."""
 
@@ -112,7 +115,9 @@ class Weighing:
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:
-            while len(self._believed) < MOST_ROUNDS and failed < PATIENCE:
+            while len(self._believed) < MOST_ROUNDS:
+                if failed >= PATIENCE and self._suits_chains:
+                    break
                 before = self._next_size(before)
                 if not before:
                     break
@@ -127,13 +132,14 @@ class Weighing:
                 if doubt is None and self._is_enough():
                     break
             if not self._believed:
-                if self._left >= self._recipe.chains and learning.n_observed > learnt:
+                if learning.n_observed > learnt:
                     deploy(_MORE)
-                book.begin_chains()
+                if self._suits_chains:
+                    book.begin_chains()
         except BaseException:
             self._drop_unfinished()
             raise
-        return bool(self._believed)
+        return bool(self._believed) or not self._suits_chains
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
@@ -166,6 +172,11 @@ class Weighing:
             of_surrogates=tuple(each.constant for each in self._believed),
             unnormalized=unnormalized_of(self._target.target),
         )
+
+    @property
+    def _suits_chains(self) -> bool:
+        """Whether enough calls are left for chains to tell anything."""
+        return self._calls_left >= FEWEST_A_CHAIN * self._recipe.chains
 
     @property
     def _calls_left(self) -> float:
@@ -219,11 +230,11 @@ class Weighing:
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
-            self._record(positions, values, rows, "warmup")
+            self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
-        self._record(positions, values, rows, "sampling")
+        self._record(positions, values, "sampling")
         believed = _Believed(
             round=fresh,
             constant=constant,
@@ -278,14 +289,11 @@ class Weighing:
         learning.observe(rows)
         return values, rows
 
-    def _record(
-        self, positions: FloatArray, values: FloatArray, rows: Evaluations, stage: Stage
-    ) -> None:
+    def _record(self, positions: FloatArray, values: FloatArray, stage: Stage) -> None:
         """Record what was paid for, as draws of the run only where it is believed."""
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
-            self._book.take_outputs(rows, state)
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:

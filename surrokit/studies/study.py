@@ -32,6 +32,7 @@ from surrokit.ledger.file import held
 from surrokit.ledger.fingerprint import read_parameters
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Lock, Store, made_beside, reading
+from surrokit.model.quantities import NAMED, Layout, read_quantities
 from surrokit.plan.recipe import PARTS, is_data, split_safety
 from surrokit.potentials import Potential
 from surrokit.registry.catalogue import default_catalogue
@@ -65,22 +66,31 @@ class Pending(KeyboardInterrupt):
 class Told:
     """A function of rows that knows results by :func:`key_of` positions, and else ends the run.
 
-    Its ``pending`` (n, dim) are positions where a result is wanted; None as long as none is.
+    Its ``pending`` (n, dim) are positions where a result is wanted; None as long as none is. The
+    last results have names if they are ``quantities``.
     """
 
-    def __init__(self, results: Mapping[bytes, tuple[FloatArray, ...]]) -> None:
+    def __init__(
+        self, results: Mapping[bytes, tuple[FloatArray, ...]], quantities: tuple[str, ...] = ()
+    ) -> None:
         self.pending: FloatArray | None = None
-        self._results = results
+        self._results, self._names = results, quantities
 
-    def __call__(self, positions: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the results at positions (n, dim), each stacked; Pending if one is unknown."""
+    def __call__(self, positions: FloatArray) -> Any:
+        """Return the results at positions (n, dim), each stacked; Pending if one is unknown.
+
+        Quantities are in a dictionary at the end. One result alone is in no tuple.
+        """
         keys = [key_of(row) for row in positions]
         unknown = [key not in self._results for key in keys]
         if any(unknown):
             self.pending = np.array(positions[unknown])
             raise Pending
         rows = [self._results[key] for key in keys]
-        return tuple(np.stack(each) for each in zip(*rows, strict=True))
+        found = [np.stack(each) for each in zip(*rows, strict=True)]
+        n = len(found) - len(self._names)
+        last = [dict(zip(self._names, found[n:], strict=True))] if self._names else []
+        return (*found[:n], *last) if n + len(last) > 1 else found[0]
 
 
 def key_of(position: FloatArray) -> bytes:
@@ -160,10 +170,14 @@ class Description:
         }
         if self.data is not None:
             given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
-            return forward_potential(lambda at: told(at)[0], data=self.data, **given, **named)
+            return forward_potential(lambda at: told(at), data=self.data, **given, **named)
         if self.gradients:
-            return potential(value_and_gradient=lambda at: tuple(-x for x in told(at)), **named)
-        return potential(log_density=lambda at: told(at)[0], **named)
+
+            def negative(at: FloatArray) -> Any:
+                return tuple(each if isinstance(each, dict) else -each for each in told(at))
+
+            return potential(value_and_gradient=negative, **named)
+        return potential(log_density=lambda at: told(at), **named)
 
     def facts(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself, by the names of its facts."""
@@ -311,11 +325,11 @@ class Study:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
             self.description = Description.of(parameters, facts[_FACT], facts)
-            names = ("positions", *self.description.shapes)
-            told = {name: facts[_TOLD + name] for name in names if _TOLD + name in facts}
+            told = {n.removeprefix(_TOLD): of for n, of in facts.items() if n.startswith(_TOLD)}
             if told:
                 n = len(told["positions"])
-                self.description.check({name: told[name] for name in names[1:]}, n)
+                self.description.check({name: told[name] for name in self.description.shapes}, n)
+                read_quantities(_quantities(told), (n,))
         self._told: dict[str, FloatArray] = told
         self._pending: FloatArray | None = None
         self.run: Run = open_run(path)
@@ -351,6 +365,7 @@ class Study:
         *,
         gradients: npt.ArrayLike | None = None,
         outputs: npt.ArrayLike | None = None,
+        quantities: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         """Take in what the model returned, and go on with the run if that was all that it wants.
 
@@ -366,6 +381,8 @@ class Study:
             Of the log density.
         outputs : array_like of shape (k, m), optional
             Outputs of the model, where the study has data.
+        quantities : dict of str to array_like of shape (k, ...), optional
+            What else the model returned, such as ``{"mass": ...}``: always the same names.
 
         Raises
         ------
@@ -373,13 +390,18 @@ class Study:
             If something else was asked for, or at other positions.
         ShapeError
             If shapes do not fit.
+        ResultTypeError
+            If quantities are none.
         LedgerError
             If the file cannot be written.
         """
         at = check_positions(numbers("positions", positions), self.description.parameters.dim)
         given = {"log_density": log_density, "gradients": gradients, "outputs": outputs}
+        beside = dict(*read_quantities(quantities, (len(at),)))
         fresh = {"positions": at, **self.description.check(given, len(at))}
+        fresh |= {NAMED + name: array for name, array in beside.items()}
         self._check_asked(at)
+        Layout(_shapes(self._told) if self._told else None).settle(_shapes(fresh))
         joined = {
             name: np.concatenate([self._told[name], array]) if self._told else array.copy()
             for name, array in fresh.items()
@@ -397,7 +419,7 @@ class Study:
 
     def _go_on(self) -> None:
         """Do the run again with all that was told, up to where it wants to know more."""
-        told = Told(self._results())
+        told = Told(self._results(), tuple(_quantities(self._told)))
         with _quietly():
             target = self.description.target(told)
             self.run = resume(self.path, target, check=False, progress=False, **self._parts)
@@ -412,7 +434,8 @@ class Study:
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
         if not self._told:
             return {}
-        rows = zip(*(self._told[name] for name in self.description.shapes), strict=True)
+        names = [*self.description.shapes, *(NAMED + n for n in _quantities(self._told))]
+        rows = zip(*(self._told[name] for name in names), strict=True)
         return {key_of(at): row for at, row in zip(self._told["positions"], rows, strict=True)}
 
     def _check_asked(self, positions: FloatArray) -> None:
@@ -423,6 +446,14 @@ class Study:
                     f"position {i} was not asked for; evaluate the model at what ask() returns, "
                     "and pass that on with all its digits"
                 )
+
+
+def _quantities(told: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    return {n.removeprefix(NAMED): of for n, of in told.items() if n.startswith(NAMED)}
+
+
+def _shapes(told: Mapping[str, FloatArray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape[1:] for name, array in _quantities(told).items()}
 
 
 def _given_parts(settings: Mapping[str, Any]) -> dict[str, Any]:

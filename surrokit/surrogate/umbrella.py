@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from surrokit.capabilities import GRADIENT
+from surrokit.kernel.jumps import Jumps, jumps_of
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
@@ -128,6 +129,11 @@ class Umbrella:
     def capabilities(self) -> Capabilities:
         """A gradient, if V has one."""
         return self.potential.capabilities & {GRADIENT}
+
+    @property
+    def jumps(self) -> Jumps | None:
+        """Those of V, if it has several modes."""
+        return jumps_of(self.potential)
 
     def chances(self, values: FloatArray) -> FloatArray:
         """Return c, by values V of any shape: how much likelier draws are here than under V."""

@@ -75,12 +75,12 @@ def glm(
     data
         A pandas, Polars or Arrow table, or a dictionary of columns. Only those columns are read
         that are used. Columns of objects that are all numbers, such as decimals, are numbers. Dates
-        are refused, and so is text with more than 50 levels, or nearly a level for each row, unless
-        ``C(...)`` in the formula makes it a category.
+        are rejected, and so is text with more than 50 levels, or nearly a level for each row,
+        unless ``C(...)`` in the formula makes it a category.
     family
         As :func:`rows_potential` takes it. ``"logistic"`` and ``"probit"`` also take a response of
-        two levels, of which the later one counts as 1 (of text, by the alphabet);
-        ``"multinomial"`` takes one of several levels, of which the first is the reference, and its
+        two levels; the later one counts as 1 (of text, by the alphabet);
+        ``"multinomial"`` takes one of several levels; the first is the reference, and its
         coefficients are called by level and column, such as ``late: age``. ``"ordinal"`` takes
         one of ordered levels, and has cutpoints in place of an intercept, which are called by the
         levels on either side, such as ``early|late``.
@@ -100,7 +100,7 @@ def glm(
         Of an ordinal response, the lowest first; by default those of an ordered column, or numbers
         in their order.
     na_action
-        ``"raise"`` refuses rows that lack a value in a column that is used; ``"drop"`` leaves them
+        ``"raise"`` rejects rows that lack a value in a column that is used; ``"drop"`` leaves them
         out.
     context
         Functions and values that the formula uses, by name. Formulaic has ``np`` and some more.
@@ -205,7 +205,7 @@ def _check_levels(family: Any, made: Matrices, levels: Sequence[Any] | None) -> 
         return
     if len(made.levels) != 2:
         raise ConfigurationError(
-            f"response {made.label!r} must have two levels, of which the later one counts as 1, "
+            f"response {made.label!r} must have two levels (the later one counts as 1), "
             f"got {len(made.levels)} ({shown}); join levels, or take the family {MULTINOMIAL!r} "
             "for more than two"
         )

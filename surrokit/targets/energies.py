@@ -26,7 +26,7 @@ from surrokit import capabilities as can
 from surrokit.arguments import is_number
 from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.potentials import CONSTANT_CURVATURES, CURVATURES
+from surrokit.potentials import CONSTANT_CURVATURES, CURVATURES, Pointwise
 from surrokit.predictive.families import read_name, suggest
 from surrokit.targets.gaussian import Prior, Priors, as_parts, frozen_numbers
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray, Pair
@@ -247,6 +247,15 @@ class ObservedEnergy:
         with np.errstate(all="ignore"):
             drawn = [block.family.draw(rng, own, scales) for block, _, own, scales in parts]
         return np.concatenate(drawn, axis=1)
+
+    def pointwise(self, outputs: FloatArray, positions: FloatArray) -> Pointwise:
+        """Return the log likelihood of each datum, shape (n, m), and any log prior, shape (n,)."""
+        terms = []
+        for block, _, own, scales in self._each(outputs, positions):
+            with np.errstate(all="ignore"):
+                terms.append(-block.family.value_and_slopes(own, block.data, scales)[0])
+        prior = {"prior": -self.prior.value_and_gradient(positions)[0]} if self.prior.parts else {}
+        return {"outputs": np.concatenate(terms, axis=1)}, prior
 
     def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
         """Return U, shape (n,); ``inf`` where an output or a scale is none of its family's."""

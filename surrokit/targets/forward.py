@@ -20,12 +20,14 @@ from surrokit.coordinates.models import ModelMap, called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, PassingWrapper
-from surrokit.model.outcome import Results
+from surrokit.model.outcome import Given
+from surrokit.model.quantities import Layout, part, read_quantities
 from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import (
     CONSTANT_CURVATURES,
     CURVATURES,
     Energy,
+    Pointwise,
     Potential,
     energy_capabilities,
 )
@@ -156,28 +158,33 @@ class Maps:
     both: Callable[[FloatArray], tuple[Any, Any]] | None = None
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, q: FloatArray) -> Results:
-        """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,)."""
+    def at(self, what: str, q: FloatArray) -> Given:
+        """Return outputs, perhaps with derivatives or a gradient, at (n, dim) or at (dim,).
+
+        What the map returns in a dictionary besides is the last.
+        """
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         slopes = None
         if what in ("forward_and_jacobian", "forward_to_second_order") and self.both is not None:
-            given, slopes = self.both(self._taken(q))
+            (given, slopes), beside = part(self.both(self._taken(q)))
         else:
-            given = self.forward(self._taken(q))
+            given, beside = part(self.forward(self._taken(q)))
+        last = read_quantities(beside, q.shape[:-1])
         outputs = self._read("forward", given, q)
         if isinstance(self.energy, ObservedEnergy):
             self.energy.check(outputs.shape[-1])
         if what == "forward":
-            return (outputs,)
+            return (outputs, *last)
         if what == "forward_and_gradient":
-            return outputs, self._gradient(q, outputs)
+            return outputs, self._gradient(q, outputs), *last
         if slopes is None:
             slopes = cast(Function, self.jacobian)(self._taken(q))
         first = outputs, self._read("jacobian", slopes, q, outputs.shape[-1])
         if what == "forward_and_jacobian":
-            return first
-        return (*first, self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q))
+            return (*first, *last)
+        bends = self._read("hessian", cast(Function, self.hessian)(self._taken(q)), q)
+        return (*first, bends, *last)
 
     def _gradient(self, q: FloatArray, outputs: FloatArray) -> FloatArray:
         _, by_outputs, by_positions = self.energy.value_and_gradients(
@@ -234,7 +241,8 @@ class MappedPotential(DeclaredPotential, PotentialOfOutputs):
     ) -> MappedPotential:
         """Return the potential of a map, by the energy that its adjoint takes."""
         each_row = None if maps.batched else one_after_another
-        model = Model(maps, parameters.dim, each_row=each_row, columns=maps.columns)
+        layout = Layout(taken=tuple(parameters.specs))
+        model = Model(maps, parameters.dim, each_row=each_row, columns=maps.columns, layout=layout)
         return cls(parameters=parameters, model=model, energy=maps.energy, plausible=plausible)
 
     @property
@@ -304,7 +312,8 @@ class ModelledPotential(PassingWrapper):
     It does all that the inner potential does, by the same methods, with U on the line, Jacobian
     included. ``starts`` says where chains start; None for anywhere near zero. ``missing`` says why
     it lacks capabilities, by their names, and ``unnormalized`` what may lack its normalising
-    constant: models have terms of their own, and flat priors.
+    constant: models have terms of their own, and flat priors. ``terms`` gives the log likelihoods
+    and priors of the model's variables at positions on the line (n, dim); None for nothing.
     """
 
     inner: Potential
@@ -313,6 +322,7 @@ class ModelledPotential(PassingWrapper):
     observed_data: Mapping[str, Any] = attrs.field(factory=dict)
     missing: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     unnormalized: tuple[str, ...] = ("the model",)
+    terms: Callable[[FloatArray], Pointwise] | None = attrs.field(default=None, repr=False)
 
     predictor: ClassVar[None] = None
     """Nothing is predicted: rows inside go by the line's numbers, and draws by the model's."""
@@ -328,6 +338,15 @@ class ModelledPotential(PassingWrapper):
     def parameters(self) -> Parameters:
         """All that the model reports."""
         return self.transform.reported
+
+    @property
+    def pointwise(self) -> Callable[[Any, FloatArray], Pointwise] | None:
+        """Of nothing and draws: log likelihoods and priors, evaluated by the library."""
+        return None if self.terms is None else self._pointwise
+
+    def _pointwise(self, _: Any, draws: FloatArray) -> Pointwise:
+        assert self.terms is not None
+        return self.terms(self.transform.to_unbounded(draws))
 
     @property
     def capabilities(self) -> Capabilities:

@@ -16,9 +16,10 @@ from surrokit.coordinates.models import called
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
 from surrokit.model.model import Model, ModelPotential, PassingWrapper
-from surrokit.model.outcome import Results
+from surrokit.model.outcome import Given, Results
+from surrokit.model.quantities import Layout, part, read_quantities
 from surrokit.model.source import in_a_batch_of_one, one_after_another
-from surrokit.potentials import Energy, Potential
+from surrokit.potentials import Energy, Pointwise, Potential
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
 from surrokit.targets.gaussian import Priors
@@ -60,6 +61,11 @@ class PotentialOfOutputs(ModelPotential, ABC):
     def predictor(self) -> Energy | None:
         """The energy, if it can draw data: it then has ``draw_data``."""
         return self.energy if hasattr(self.energy, "draw_data") else None
+
+    @property
+    def pointwise(self) -> Callable[[FloatArray, FloatArray], Pointwise] | None:
+        """Of outputs and positions: log likelihoods and priors, where the energy has its parts."""
+        return getattr(self.energy, "pointwise", None)
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return the outputs, shape (n, m)."""
@@ -309,23 +315,33 @@ class Functions:
     batched: bool
     give_up: Callable[[], None] | None = None
 
-    def at(self, what: str, q: FloatArray) -> Results:
-        """Return the value, the gradient or both at one position (dim,), or at (n, dim)."""
+    def at(self, what: str, q: FloatArray) -> Given:
+        """Return the value, the gradient or both at one position (dim,), or at (n, dim).
+
+        What the function of the value returns in a dictionary besides is the last.
+        """
         if self.batched and q.ndim == 1:
             return in_a_batch_of_one(self, what, q)
         if what == "value_and_gradient" and self.joint is not None:
-            both = self.joint(q)
+            both, beside = part(self.joint(q))
             if not isinstance(both, tuple | list) or len(both) != 2:
                 raise ShapeError(
                     f"value_and_gradient must return a pair (value, gradient), got {both!r:.80}"
                 )
-            return self._read("value", both[0], q), self._read("gradient", both[1], q)
+            values = self._read("value", both[0], q)
+            return (
+                values,
+                self._read("gradient", both[1], q),
+                *read_quantities(beside, q.shape[:-1]),
+            )
         found: Results = ()
+        last: Given = ()
         if what != "gradient":  # a function may change its position
-            found = (self._read("value", cast(Function, self.function)(q.copy()), q),)
+            given, beside = part(cast(Function, self.function)(q.copy()))
+            found, last = (self._read("value", given, q),), read_quantities(beside, q.shape[:-1])
         if what != "value":
             found += (self._read("gradient", cast(Function, self.gradient)(q.copy()), q),)
-        return found
+        return (*found, *last)
 
     def _read(self, what: str, result: Any, q: FloatArray) -> FloatArray:
         array, shape = real_numbers(what, result), q.shape if what == "gradient" else q.shape[:-1]
@@ -381,7 +397,9 @@ class FunctionPotential(DeclaredPotential):
     ) -> FunctionPotential:
         """Return the potential of some functions, and of the priors beside their parameters."""
         each_row = None if functions.batched else one_after_another
-        return cls(parameters, Model(functions, parameters.dim, each_row=each_row), plausible)
+        layout = Layout(taken=tuple(parameters.specs))
+        model = Model(functions, parameters.dim, each_row=each_row, layout=layout)
+        return cls(parameters, model, plausible)
 
     @property
     def _functions(self) -> Functions:

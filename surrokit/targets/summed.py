@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -13,11 +15,16 @@ from surrokit.errors import ShapeError
 from surrokit.potentials import (
     USUAL_ORDER,
     GradientPotential,
+    Pointwise,
+    Potential,
     WrappedExpansion,
+    find_within,
     of_order,
     unnormalized_of,
     with_hessian,
+    with_rows,
 )
+from surrokit.targets.bounds import LiftedPotential
 from surrokit.types import Capabilities, FloatArray, Pair
 
 _SHARED: Capabilities = frozenset({can.GRADIENT, can.HESSIAN, can.CONVEX})
@@ -127,3 +134,21 @@ class Nothing:
     def hessian(self, positions: FloatArray) -> FloatArray:
         """Return zeros, shape (n, dim, dim)."""
         return np.zeros((len(check_positions(positions, self.dim)), self.dim, self.dim))
+
+
+def pointwise_of(target: Potential) -> Callable[..., Pointwise] | None:
+    """Return what makes log likelihoods and priors of outputs and draws; None where nothing does.
+
+    It is an attribute of a target, or of one inside, or else goes by the rows of a sum.
+    """
+    found: Any = find_within(target, "pointwise", object)
+    return partial(_by_rows, target) if found is None and can.ROWS in target.capabilities else found
+
+
+def _by_rows(target: Potential, _: Any, draws: FloatArray) -> Pointwise:
+    while isinstance(target, LiftedPotential):  # a draw is in the user's coordinates
+        target = target.inner
+    terms = with_rows(target)
+    rows = [-terms.select(np.array([row])).value(draws) for row in range(terms.n_rows)]
+    found = np.stack(rows, axis=1)
+    return {"row": found}, {"prior": -terms.value(draws) - found.sum(axis=1)}

@@ -14,6 +14,7 @@ import numpy as np
 
 from surrokit.cost.recording import RecordingPotential
 from surrokit.interfaces import Decision, Evaluations, Findings, Moment, Stage, Start
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.testing import must
 from surrokit.testing.checks import Factory, check
@@ -41,7 +42,7 @@ def _explore(make: Factory, *, fits: bool = True) -> _Explored:
     (target,) = usable(explorer, Banana())
     recording, blocks, n_fits = RecordingPotential(target, keep=True), list[Evaluations](), count()
 
-    def fit(rows: Evaluations) -> Potential | None:
+    def fit(rows: Evaluations, modes: Modes | None = None) -> Potential | None:  # noqa: ARG001
         blocks.append(rows)
         return target if next(n_fits) and fits else None
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation: pictures stand beside their programs, links lead somewhere."""
+"""The pages of the documentation: pictures have programs and pages, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -11,57 +11,35 @@ import pytest
 
 from surrokit.errors import SamplingWarning
 
-PICTURE = re.compile(r"\]\(\.\./pictures/([\w-]+\.\w+)\)")
-PROGRAM = re.compile(r"```\{literalinclude\} (\S+)")
+PICTURE = re.compile(r"(?:\]\(|\{image\} )(?:\.\./)?pictures/([\w-]+\.\w+)")
+SAVED = re.compile(r'save\(.*"([\w-]+)"\)')
+
+
+def test_pages_are_few_and_short(root):
+    pages = [path.read_text("utf-8") for path in (root / "docs").rglob("*.md")]
+    assert len(pages) <= 45
+    assert sum(len(text.split()) for text in pages) <= 45_000
+    assert len((root / "README.md").read_text("utf-8").splitlines()) <= 120
 
 
 @pytest.fixture(scope="module")
-def pages(root):
-    folder = root / "docs" / "gallery"
-    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
-
-
-@pytest.fixture(scope="module")
-def programs(pages, root):
-    """Page to the program that it shows."""
-    shown = {name: PROGRAM.findall(text) for name, text in pages.items() if name != "index"}
-    folder = root / "docs" / "gallery"
-    return {name: (folder / path).resolve() for name, (path,) in shown.items()}
-
-
-def test_every_picture_is_on_one_page(pages, root):
-    made = {path.name for path in (root / "docs" / "pictures").iterdir() if path.suffix != ".py"}
-    made = {name for name in made if "." in name and not name.startswith("__")}
-    shown = [
-        name for page, text in pages.items() if page != "index" for name in PICTURE.findall(text)
-    ]
-    assert sorted(shown) == sorted(made)
-
-
-def test_a_picture_is_made_by_the_program_beside_it(pages, programs, root):
-    for page, program in programs.items():
-        assert program.is_file(), page
-        assert program.relative_to(root).as_posix() in pages[page]
-        if program.parent.name == "pictures":
-            saved = re.findall(r'save\(.*"([\w-]+)"\)', program.read_text("utf-8"))
-            assert [f"{name}.svg" for name in sorted(saved)] == sorted(PICTURE.findall(pages[page]))
-
-
-def test_every_program_with_pictures_is_shown(programs, root):
+def made(root):
+    """Pictures of the documentation, without the programs beside them."""
     folder = root / "docs" / "pictures"
-    drawing = {
-        path
-        for path in folder.glob("*.py")
-        if re.search(r"^    save\(", path.read_text("utf-8"), re.M)
-    }
-    assert drawing <= set(programs.values())
+    return {path.name for path in folder.iterdir() if path.suffix in {".svg", ".png"}}
 
 
-def test_the_first_page_leads_to_every_other(pages):
-    text = pages["index"]
-    others = sorted(set(pages) - {"index"})
-    assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", text)) == others
-    assert sorted(text.partition(":hidden:")[2].strip("`\n ").split()) == others
+def test_pages_show_every_picture_and_no_other(made, root):
+    pages = (root / "docs").rglob("*.md")
+    assert {name for page in pages for name in PICTURE.findall(page.read_text("utf-8"))} == made
+
+
+def test_programs_beside_the_pictures_make_those_that_no_command_makes(made, root):
+    programs = (root / "docs" / "pictures").glob("*.py")
+    saved = {f"{name}.svg" for path in programs for name in SAVED.findall(path.read_text("utf-8"))}
+    assert saved <= made
+    commands = re.compile(r"(figure-\d|table-1|benchmarks|report|report-telephone)\.(svg|png)")
+    assert [name for name in sorted(made - saved) if not commands.fullmatch(name)] == []
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import sys
 import tomllib
 from importlib import metadata
@@ -83,6 +84,13 @@ def test_pytest_is_strict(root):
 
 def test_the_version_is_that_of_the_distribution():
     assert surrokit.__version__ == metadata.version("surrokit")
+
+
+def test_changelog_and_citation_have_the_version_of_the_project(root, project):
+    version = project["project"]["version"]
+    newest = re.findall(r"^## ([\d.]+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    cited = re.findall(r"^version: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    assert [newest, *cited] == [version, version]
 
 
 def test_all_lists_only_what_exists():

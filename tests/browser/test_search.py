@@ -22,36 +22,37 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 QUESTIONS = {
     "install": "installation",
-    "getting started": "tutorials/expensive-model",
-    "big table": "tutorials/big-table",
+    "getting started": "tutorials/first-run",
+    "simulator": "tutorials/expensive-model",
+    "big table": "tutorials/table",
     "resume": "how-to/resume",
     "parallel": "how-to/parallel",
     "simplex": "how-to/constraints",
     "likelihood": "how-to/give-a-target",
     "convergence": "how-to/convergence",
     "budget": "how-to/budgets",
-    "weights": "how-to/hundred-calls",
+    "weights": "how-to/weights",
     "model fails": "how-to/failing-models",
-    "Slurm": "how-to/ask-and-tell",
+    "Slurm": "how-to/programs",
     "MATLAB": "how-to/programs",
-    "cluster": "how-to/laptop-to-cluster",
+    "cluster": "how-to/rows",
     "Poisson regression": "how-to/regressions",
-    "scikit-learn": "how-to/use-scikit-learn",
-    "JAX": "tutorials/jax",
-    "PyMC": "tutorials/pymc",
-    "Stan": "tutorials/stan",
-    "notebook": "how-to/notebooks",
-    "credible interval": "tutorials/scikit-learn",
+    "scikit-learn": "how-to/scikit-learn",
+    "JAX": "tutorials/models",
+    "PyMC": "tutorials/models",
+    "Stan": "tutorials/models",
+    "notebook": "how-to/look-at-a-run",
+    "credible interval": "tutorials/table",
     "first plugin": "tutorials/plugin",
     "report": "how-to/look-at-a-run",
-    "outliers": "how-to/unknown-noise",
-    "predict_proba": "how-to/posterior-estimators",
-    "which door": "how-to/which-door",
+    "outliers": "how-to/noise",
+    "predict_proba": "how-to/scikit-learn",
+    "which door": "how-to/give-a-target",
     "plugin": "how-to/write-a-plugin",
-    "reproduce": "how-to/reproduce-figures",
+    "reproduce": "experiments",
     "error": "how-to/when-something-goes-wrong",
     "settings": "reference/parts",
-    "glossary": "reference/glossary",
+    "glossary": "reference/notation",
     "changelog": "changelog",
     "cite": "cite",
 }
@@ -59,7 +60,7 @@ QUESTIONS = {
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_):
-        """Say nothing."""
+        """Keep the log of the tests clean."""
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from surrokit.testing.samplers import invariance, ready
 from surrokit.testing.statistics import Verdict
 from surrokit.testing.targets import Banana, Gaussian
 from surrokit_hmc import trajectories
+from surrokit_hmc.adaptive import AdaptiveLeapfrog
 
 MARGIN = 1e-3
 """A mutant's p-value is to be so many times below the threshold."""
@@ -113,3 +114,22 @@ def test_mutant_is_caught(name, slowed, monkeypatch, p_values):
 @pytest.mark.parametrize("slowed", [TURNED, SLOWED])
 def test_original_passes(slowed):
     check_kept(nuts(slowed))
+
+
+def walnuts():
+    integrator = ("adaptive-leapfrog", {"max_error": 0.2})  # so that about half of steps are cut
+    settings = {"step_size": 1.2, "max_depth": 3, "metric": "identity"}
+    return make("sampler", "walnuts", integrator=integrator, **settings)
+
+
+def test_steps_that_are_halved_keep_exact_draws():
+    check_kept(walnuts)
+
+
+def test_steps_that_are_not_checked_from_their_end_are_caught(monkeypatch, p_values):
+    monkeypatch.setattr(AdaptiveLeapfrog, "_leads_back", lambda *args: np.ones(len(args[3]), bool))
+
+    with pytest.raises(AssertionError):
+        check_kept(walnuts)
+
+    assert p_values[-1] < MARGIN * CHECK_RATE

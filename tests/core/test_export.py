@@ -8,10 +8,11 @@ import sys
 import attrs
 import numpy as np
 import pytest
+import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surrokit as sk
-from surrokit.errors import CapabilityError, ConfigurationError, MissingDependencyError
+from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output import arviz as export
 from surrokit.output import saving
 from surrokit.potentials import observed_data_of
@@ -109,23 +110,67 @@ def test_text_and_large_data_are_not_exported(bounded_run, array):
     assert list(run.to_arviz()["observed_data"].data_vars) == ["y"]
 
 
-def test_log_likelihoods_by_row_are_those_of_the_rows(bounded_run, monkeypatch):
+def test_log_likelihoods_and_priors_are_those_of_rows(bounded_run, monkeypatch):
     rng = np.random.default_rng(1)
     design = np.column_stack([np.ones(30), rng.normal(size=30)])
     response = (rng.random(30) < 0.5).astype(float)
     target = sk.rows_potential("logistic", design, response, prior=2.0)
     run = sk.sample(target, **{**FEW, "warmup": 60, "draws": 40})
     calls = dict(run.calls)
-    by_row = run.to_arviz(log_likelihood=target)["log_likelihood"]["row"].values
-    assert_allclose(by_row, -np.log1p(np.exp((1.0 - 2.0 * response) * (run.draws @ design.T))))
+    tree = run.to_arviz(log_likelihood=True)
+    by_row = -np.log1p(np.exp((1.0 - 2.0 * response) * (run.draws @ design.T)))
+    assert_allclose(tree["log_likelihood"]["row"].values, by_row)
+    assert_allclose(
+        tree["log_prior"]["prior"].values, scipy.stats.norm(0.0, 2.0).logpdf(run.draws).sum(axis=2)
+    )
     assert run.calls == calls
-    with pytest.raises(CapabilityError, match="need a target that is a sum over rows"):
-        bounded_run.to_arviz(log_likelihood=normal(dim=4))
-    with pytest.raises(ConfigurationError, match="positions have 4 numbers, got one with 2"):
-        bounded_run.to_arviz(log_likelihood=target)
+    assert "log_likelihood" not in run.to_arviz()
+    with pytest.raises(ConfigurationError, match="needs draws of a forward model"):
+        bounded_run.to_arviz(log_likelihood=True)
     monkeypatch.setattr(export, "MOST_NUMBERS", 30 * 80 - 1)
-    with pytest.raises(ConfigurationError, match="of 30 rows at 80 draws are too many to export"):
-        run.to_arviz(log_likelihood=target)
+    with pytest.raises(ConfigurationError, match="at most 2,399 observations times draws, got 2,4"):
+        run.to_arviz(log_likelihood=True)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, by ArviZ
+def test_forward_models_compare_and_show_sensitivity_without_a_call(tmp_path):
+    """The manual's way with the installed ArviZ; data against which the prior pulls are found."""
+    times, calls = np.arange(6.0), [0]
+
+    def line(slope, level):
+        calls[0] += 1
+        return level + slope * times
+
+    normal = scipy.stats.norm
+    target = sk.forward_potential(
+        line,
+        data={
+            "a": sk.observed(1.0 + times[:3], 0.5),
+            "b": sk.observed(4.0 + times[:3], "estimate", family="student"),
+        },
+        parameters={"slope": sk.real(prior=normal(-1.0, 0.3)), "level": sk.positive()},
+    )
+    run = sk.sample(
+        target, path=tmp_path / "run", **{**FEW, "sampler": "random-walk", "draws": 300}
+    )
+    made, tree = calls[0], run.to_arviz()
+    assert calls[0] == made
+    outputs, scale = run.outputs, run["scale_b"][..., None]
+    known = normal(outputs[..., :3], 0.5).logpdf(1.0 + times[:3])
+    student = scipy.stats.t(4.0, outputs[..., 3:], scale).logpdf(4.0 + times[:3])
+    found = tree["log_likelihood"]["outputs"].values
+    assert_allclose(found, np.concatenate([known, student], axis=2))
+    jacobian = np.log(run["level"]) + np.log(run["scale_b"])
+    total = found.sum(axis=2) + tree["log_prior"]["prior"].values
+    assert_allclose(total + jacobian, -run.kept.values)
+    opened = sk.open_run(tmp_path / "run").to_arviz()  # a file holds no prior
+    assert_array_equal(opened["log_likelihood"]["outputs"].values, found)
+    assert "log_prior" not in opened
+    assert arviz.loo(tree).n_data_points == 6
+    psens = getattr(arviz, "psens", None) or arviz.psense
+    component = {"component": "prior"} if hasattr(arviz, "psens") else {"group": "prior"}
+    assert float(psens(tree, **component)["slope"]) > 0.05
+    assert len(arviz.compare({"one": tree, "same": opened})) == 2
 
 
 def test_without_arviz_the_message_says_what_to_install(bounded_run, monkeypatch):

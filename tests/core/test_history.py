@@ -37,7 +37,7 @@ def history(n=N, start=0, outputs=True, ends=None):
             seconds=0.25 * i,
             failures=i // 3,
             calls=dict.fromkeys(CALL_KINDS, i),
-            outputs=np.full((CHAINS, 4), 2.0 * i) if outputs else None,
+            beside={"outputs": np.full((CHAINS, 4), 2.0 * i)} if outputs else {},
         )
     return made
 

@@ -65,7 +65,7 @@ def test_a_bar_grows_with_a_run_that_begins_again(terminal):
     terminal()
     with progress_bar(Meter(), enabled=True) as (bar,):
         bar.surrokit_run_started(INFO)
-        reason = "safety net, after iteration 2: stuck"
+        reason = "repair, after iteration 2: stuck"
         bar.surrokit_surrogate_deployed(evaluations=7, reason=reason)
         for iteration in range(1, 6):
             told = {"stage": "warmup", "iteration": iteration, "step": None, "seconds": 0.0}

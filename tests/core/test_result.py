@@ -45,7 +45,9 @@ def test_draws_are_the_transformed_positions_by_name_and_shape(bounded_run, forw
     told = f"<Run: 3 chains of 50 draws of 4 numbers; {bounded_run.total_calls} exact calls>"
     assert repr(bounded_run) == told
     assert "incomplete" in repr(attrs.evolve(bounded_run, stopped="interrupted"))
-    with pytest.raises(KeyError, match="no parameter is named 'slop'; there are rate, slope, w"):
+    with pytest.raises(
+        KeyError, match="no parameter or quantity is named 'slop'; there are rate, slope, w"
+    ):
         bounded_run["slop"]
 
 

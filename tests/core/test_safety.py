@@ -266,7 +266,7 @@ def test_a_surrogate_that_is_wrong_on_purpose_is_repaired(shifted):
     # and observers are told why
     (_, first), (rows, why) = reasons
     assert first == "schedule, after iteration 75"
-    assert why.startswith("safety net, after iteration ")
+    assert why.startswith("repair, after iteration ")
     assert rescue.reason in why
     assert rows == len(second)
 

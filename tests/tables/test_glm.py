@@ -223,7 +223,7 @@ REFUSED = {
     "levels for counts": ({"formula": "stage ~ age"}, "has levels .* takes numbers"),
     "three levels for two": (
         {"formula": "stage ~ age", "family": "logistic"},
-        r"two levels, of which the later one counts as 1, got 3 \(early, late, middle\)",
+        r"two levels \(the later one counts as 1\), got 3 \(early, late, middle\)",
     ),
     "counts below 0": ({"formula": "age - 100 ~ income"}, "has no response|one response|at least"),
     "numbers for two": ({"family": "logistic"}, "response must be zeros and ones"),

@@ -31,6 +31,28 @@ from surrokit.compose import make
 from surrokit.testing.wrappers import Wrapped
 from surrokit.warping import WarpedKernel
 
+
+@attrs.frozen
+class JumpsUncounted:
+    """A sub-chain whose jumps are accepted as if from a symmetric proposal."""
+
+    inner: Any
+
+    def bind(self, potential, tuning):
+        bound = self.inner.bind(potential, tuning)
+        return attrs.evolve(bound, jumps=_Uncounted(bound.jumps))
+
+
+@attrs.frozen
+class _Uncounted:
+    jumps: Any
+
+    def propose(self, kernel, state, rng):
+        return attrs.evolve(
+            self.jumps.propose(kernel, state, rng), log_correction=np.zeros(len(state.positions))
+        )
+
+
 Spoil = Callable[..., tuple[Any, Any]]
 """From a sampler and the exact potential to a broken sampler, or what is broken and decides."""
 
@@ -127,6 +149,7 @@ no_volume = partial(Control, "no volume", _sampler(VolumeLeftOut))
 no_far = partial(Control, "far points refused", _sampler(RefusesFarPoints, radius=4.0))
 nan_passes = partial(Control, "NaN is accepted", _decided_by(NaNIsZero))
 stops = partial(Control, "stops at the first move", _stops_at_first_move)
+no_ratio = partial(Control, "jumps without their density", _sampler(JumpsUncounted))
 net = partial(Control, "a net for stuck chains", _sampler(NetForStuckChains, patience=3))
 
 CONTROLS = (
@@ -143,6 +166,7 @@ CONTROLS = (
     jacobian("normals cut by bounds", "random-walk", "exact"),
     jacobian("Beta(1/2, 1/2)", "nuts", "quadratic"),
     nan_passes("a hole of NaN", "random-walk", "exact"),
+    no_ratio("two normals", "sub-chain of hmc", "by modes"),
     stops("banana", "sub-chain of random-walk", "exact", size=attrs.evolve(SIZE, n_chains=8000)),
     net("banana", "hmc", "quadratic", size=attrs.evolve(SIZE, n_chains=16_000, n_transitions=30)),
 )

@@ -24,17 +24,20 @@ from surrokit.interfaces import (
     changes_with_position,
 )
 from surrokit.marginals import Warp, fit_marginals
+from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
+from surrokit.surrogate.by_modes import ByModes
 from surrokit.testing.parts import transitions
 from surrokit.testing.samplers import LEAST_ACCEPTANCE
 from surrokit.testing.statistics import Comparison, Verdict, normality
 from surrokit.types import FloatArray
 
-EXACT = "exact"
+EXACT, BY_MODES = "exact", "by modes"
 SURROGATES: Mapping[str, dict[str, Any]] = {
     "quadratic": {},
     "additive": {},
     "gp": {},
+    BY_MODES: {},
 }
 """Surrogates and their settings."""
 
@@ -72,6 +75,11 @@ KERNELS = (
     Kernel("hmc", "hmc", {"n_steps": 4}),
     Kernel("hmc, warped", "hmc", {"n_steps": 4, "warp": True}),
     Kernel("nuts", "nuts", {"max_depth": 3}),
+    Kernel(
+        "walnuts",
+        "walnuts",
+        {"max_depth": 2, "integrator": ("adaptive-leapfrog", {"max_error": 0.2})},
+    ),
     Kernel("random-walk", "random-walk"),
     Kernel("gaussian", "gaussian", {"step_size": 0.8}),
     Kernel("sub-chain of hmc", "sub-chain", {"kernel": ("hmc", {"n_steps": 2}), "length": 3}),
@@ -101,9 +109,26 @@ def fitted(case: Case, surrogate: str) -> Potential:
     rng = np.random.default_rng([1301, LEARNING])
     exact = case.exact(frozenset({GRADIENT}))
     problem = LearningProblem(dim=exact.dim, capabilities=exact.capabilities)
+    if surrogate == BY_MODES:
+        learner = make("surrogate", "quadratic").learner(problem, rng)
+        return by_modes(learner, distorted(exact, case.sample(rng, 2 * N_LEARNT)))
     learner = make("surrogate", surrogate, **SURROGATES[surrogate]).learner(problem, rng)
     learner.observe(distorted(exact, case.sample(rng, N_LEARNT)))
     return learner.fit()
+
+
+def by_modes(learner: Any, rows: Evaluations) -> Potential:
+    """Return a surrogate of two modes, jumps between them included, where there are no such."""
+    rows = rows.take(np.argsort(rows.values))
+    parts = tuple(learner.of_rows(rows.take(slice(i, None, 2))).fit() for i in (0, 1))
+    covariances = np.stack([part * np.cov(rows.positions.T) for part in (0.8, 0.3)])
+    modes = Modes(
+        positions=rows.positions[:2],
+        values=rows.values[:2],
+        covariances=covariances,
+        ended=np.array([2, 2]),
+    )
+    return ByModes(parts=parts, modes=modes)
 
 
 def distorted(exact: Potential, positions: FloatArray) -> Evaluations:
@@ -228,6 +253,8 @@ def settings(case: Case, kernel: Kernel) -> Iterator[tuple[str, Any, Potential, 
         needs = sampler.needs if name == EXACT else frozenset()
         exact = RecordingPotential(case.exact(needs), keep=False)
         potential = exact if name == EXACT else fitted(case, name)
+        if name == BY_MODES and "funnel" in case.name:
+            continue  # jumps go to where such a V is far too low, and nothing is accepted
         if sampler.needs <= potential.capabilities:
             yield name, sampler, potential, exact
             if not sampler.uses_potential:  # it moves the same on any

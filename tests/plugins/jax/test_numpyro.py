@@ -43,6 +43,22 @@ def test_the_density_is_the_models_at_the_starts_that_it_reads(target, schools, 
     assert_allclose(target.value(z), -(of_model + np.log(2.0)), rtol=1e-12)
 
 
+def test_log_likelihoods_and_priors_are_those_of_its_sites(target, schools, numpyro):
+    model, errors, effects = schools
+    run = sk.sample(target, **QUICK)
+    draws = run.draws.reshape(-1, run.draws.shape[2])
+    likelihood, priors = run.pointwise(None, draws)
+    sites = {name: run[name].reshape(40, *run[name].shape[2:]) for name in ("mu", "tau", "eta")}
+    own = numpyro.infer.log_likelihood(model, sites, errors, effects=effects)
+    assert_allclose(likelihood["effects"], own["effects"], rtol=1e-12)
+    for i in (0, 39):
+        one = {name: array[i] for name, array in sites.items()}
+        log, _ = numpyro.infer.util.log_density(model, (errors,), {"effects": effects}, one)
+        total = likelihood["effects"][i].sum() + sum(each[i] for each in priors.values())
+        assert_allclose(total, log, rtol=1e-12)
+    assert list(priors) == ["mu", "tau", "eta"]
+
+
 def test_supports_may_depend_on_other_sites_and_numbers_may_be_constant(numpyro):
     """The Cholesky factor of a correlation matrix has zeros, which no chain can mix."""
     dist = numpyro.distributions

@@ -120,7 +120,7 @@ class Drive:
         self.learner.observe(rows)
         self.rows.append(rows)
 
-    def fit(self, rows):
+    def fit(self, rows, modes=None):
         self.n_first = self.n_first or len(self.items)
         self.observe(rows)
         if self.given is not None:

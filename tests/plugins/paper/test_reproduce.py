@@ -151,7 +151,7 @@ sum
 figure          in the paper  here
 largest square             9     4
 
-Note: what is run, and what differs from the paper: docs/experiments/figure-1.md.
+Note: what is run, and what differs from the paper: docs/experiments.md, figure-1.
 """
 
 

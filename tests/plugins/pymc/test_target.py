@@ -55,6 +55,20 @@ def test_the_density_is_pymcs_at_the_starts_that_it_reads(target, schools):
         assert_allclose(reported[name][0], array, rtol=1e-12)
 
 
+def test_log_likelihoods_and_priors_are_those_of_its_variables(run, schools):
+    draws = run.draws.reshape(-1, run.draws.shape[2])
+    likelihood, priors = run.pointwise(None, draws)
+    away = (draws[:, 10:] - run.observed_data["effects"]) / [15, 10, 16, 11, 9, 11, 10, 18]
+    scale = np.log([15, 10, 16, 11, 9, 11, 10, 18]) + 0.5 * np.log(2.0 * np.pi)
+    assert_allclose(likelihood["effects"], -0.5 * away**2 - scale, rtol=1e-9)
+    density, point = schools.compile_logp(jacobian=False), schools.initial_point()
+    for i in (0, 39):
+        point.update(mu=draws[i, 0], tau_log__=np.log(draws[i, 1]), eta=draws[i, 2:10])
+        total = likelihood["effects"][i].sum() + sum(each[i] for each in priors.values())
+        assert_allclose(total, density(point), rtol=1e-9)
+    assert list(priors) == ["mu", "tau", "eta"]
+
+
 def test_arviz_has_the_models_dimensions_and_predictions_follow(run, schools, pymc):
     pytest.importorskip("arviz_base", reason="ArviZ is optional")
     tree = run.to_arviz()

@@ -94,6 +94,19 @@ def test_inputs_and_outputs_are_joined_and_parted(script):
     assert all(question["config"] == {"level": 2} for _, question in blocks.questions)
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+def test_outputs_beyond_the_data_are_quantities(script):
+    """The second of two outputs is one: it is kept for draws, and no gradient asks for it."""
+    blocks, data = Blocks(), {"data": np.zeros(2), "noise_sd": 5.0}
+    target = surrokit_umbridge.potential(script(blocks.answer), **data)
+    settings = {"chains": 2, "warmup": 3, "draws": 4, "seed": 1, "progress": False}
+    run = sk.sample(target, sampler="hmc", initial=np.full((2, 3), 0.1), **settings)
+    np.testing.assert_allclose(run["output_1"], np.square(run.draws) @ blocks.A[2:].T)
+    assert run.outputs.shape == (2, 4, 2)
+    asked = [question["outWrt"] for what, question in blocks.questions if what == "Gradient"]
+    assert set(asked) == {0}
+
+
 def test_a_map_has_the_adjoint_and_more_on_demand(script):
     blocks = Blocks()
     url, data = script(blocks.answer), {"data": np.ones(5), "noise_sd": 1.0}
