@@ -14,6 +14,7 @@ from surrokit.arguments import load_library, read_seed
 from surrokit.coordinates.models import Reported
 from surrokit.coordinates.parameters import Parameter
 from surrokit.errors import ConfigurationError
+from surrokit.types import IntArray
 from surrokit.weighted.round import effective, resampled_rows
 
 Group: TypeAlias = Mapping[str, np.ndarray]
@@ -34,11 +35,10 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
     """
     even = run
     if run.log_weights is not None:  # of which ArviZ knows nothing: draws are drawn anew
-        places = resampled_rows(run.log_weights, read_seed(seed))
-        even = attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
+        even = _even(run, resampled_rows(run.log_weights, read_seed(seed)))
     groups = _groups_of(even)
-    known = run.outputs is not None and run.pointwise is not None and len(run.kept)
-    if log_likelihood or (known and not np.isnan(run.outputs).any()):
+    known = even.outputs is not None and run.pointwise is not None and len(run.kept)
+    if log_likelihood or (known and not np.isnan(even.outputs).any()):
         groups |= _pointwise_of(even)
     try:
         from arviz_base import from_dict
@@ -74,6 +74,21 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
         converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
     converted.attrs.update(_attributes_of(run))
     return converted
+
+
+def _even(run: Any, places: IntArray) -> Any:
+    """Return a run of one chain whose draws are the weighted ones at places."""
+    if run.draws is run.kept.draws:  # they were evaluated
+        return attrs.evolve(run, kept=run.kept.chosen(places), weights=None)
+    draws, outputs = run.draws.reshape(-1, run.draws.shape[2])[places], run.outputs
+    kept = attrs.evolve(
+        run.kept.chosen(np.zeros_like(places)),  # nothing was decided on these draws
+        draws=draws[None],
+        positions=run.kept.transform.to_unbounded(draws)[None],
+        values=np.full((1, len(places)), np.nan),
+        outputs=None if outputs is None else outputs.reshape(-1, outputs.shape[2])[places][None],
+    )
+    return attrs.evolve(run, kept=kept, weights=None)
 
 
 def _free_names(group: Group, taken: Collection[str]) -> dict[str, str]:

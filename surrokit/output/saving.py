@@ -61,7 +61,8 @@ def columns_of(run: Any) -> Columns:
     more, beside = run.kept.quantity_columns()
     labels = [*run.labels, *more]
     index = {(f"{name}_" if name in labels else name): each for name, each in index.items()}
-    columns = np.concatenate([run.draws, beside], axis=2).reshape(-1, len(labels)).T
+    numbers = np.concatenate([run.draws, beside], axis=2) if more else run.draws
+    columns = numbers.reshape(-1, len(labels)).T
     return {**index, **dict(zip(labels, columns, strict=True))}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import is_whole, read_seed
+from surrokit.capabilities import FORWARD
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import Length, StopReason, calls_paid
 from surrokit.cost.probes import Exchange
@@ -26,7 +27,9 @@ from surrokit.diagnostics import (
 from surrokit.errors import ConfigurationError
 from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
+from surrokit.limits import one_thread
 from surrokit.modes import Modes, describe_searches
+from surrokit.potentials import with_forward
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
 from surrokit.result.summary import Summary, expectation, expectation_of_draws, reshaped
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
@@ -134,10 +137,12 @@ class Run:
     def draws(self) -> FloatArray:
         """Kept draws in the user's coordinates, shape (chains, draws, dim).
 
-        Of weighted answers they are draws of the surrogate, those that were evaluated;
-        ``log_weights`` make them draws of the target.
+        Of weighted answers they are some thousand draws of the latest surrogate, or where it is not
+        good enough those that were evaluated; ``log_weights`` make them draws of the target as far
+        as that is known. The answers themselves (``summary``, ``expectation``,
+        ``highest_density``) rest on all draws of all rounds, corrected by all evaluations.
         """
-        return self.kept.draws
+        return self.kept.draws if self._latest is None else self._latest[0]
 
     @property
     def choice(self) -> str | None:
@@ -164,13 +169,19 @@ class Run:
 
     @property
     def log_weights(self) -> FloatArray | None:
-        """Log weights of the kept draws, of mean one, shape (chains, draws); None if all are one.
+        """Log weights of the draws, of mean one, shape (chains, draws); None if all are one.
 
         ``expectation`` and ``summary`` are much more precise, since they use all the surrogate's
         draws.
         """
-        answer = self.answer
-        return None if answer is None else answer.log_weights.reshape(-1, len(self.draws)).T
+        if self.answer is None or self._latest is not None:
+            return None if self._latest is None else self._latest[1]
+        return self.answer.log_weights.reshape(-1, len(self.draws)).T
+
+    @property
+    def _latest(self) -> tuple[FloatArray, FloatArray] | None:
+        # quantities are known beside the evaluated draws alone
+        return None if self.answer is None or self.kept.quantities else self.answer.latest
 
     def log_evidence(
         self,
@@ -320,8 +331,18 @@ class Run:
 
     @property
     def outputs(self) -> FloatArray | None:
-        """Forward outputs of the kept draws, shape (chains, draws, m); None without a map."""
-        return self.kept.outputs
+        """Forward outputs of the draws, shape (chains, draws, m); None without a map.
+
+        At draws that were not evaluated they are the surrogate's, and None where it has none.
+        """
+        if self._latest is None:
+            return self.kept.outputs
+        if self.surrogate is None or FORWARD not in self.surrogate.capabilities:
+            return None
+        flat = self.draws.reshape(-1, self.draws.shape[2])
+        with one_thread():
+            found = with_forward(self.surrogate).forward(self.kept.transform.to_unbounded(flat))
+        return found.reshape(*self.draws.shape[:2], -1)
 
     @property
     def acceptance(self) -> FloatArray:

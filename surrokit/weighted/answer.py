@@ -18,8 +18,12 @@ from surrokit.weighted.round import (
     Round,
     combine_degrees,
     count_rounds,
+    thin,
     thin_as,
 )
+
+MOST_DRAWS = 4000
+"""Draws of a surrogate that are handed out, of the tens of thousands that answers rest on."""
 
 Function = Callable[[FloatArray], FloatArray]
 """From positions (n, dim) in the user's coordinates to values (n, k)."""
@@ -162,6 +166,25 @@ class Answer(Answering):
     def counts(self) -> FloatArray:
         """What each round counts, shape (rounds,); the sum is one."""
         return count_rounds(self.rounds)
+
+    @functools.cached_property
+    def latest(self) -> tuple[FloatArray, FloatArray] | None:
+        """Draws of the latest surrogate, (chains, m, dim), and their log weights, (chains, m).
+
+        Weights, of mean one, are by cross-fitting what the evaluations at some of these draws tell
+        of all of them. None where draws that were evaluated are nearer to the target: means
+        over these have the variance (1 + v) / n, with v the variance of what is left for weights to
+        correct, and the bias of the others is at most sqrt(v), in standard deviations.
+        """
+        found, n = self.rounds[-1], sum(map(len, self.rounds))
+        if not n * found.variance <= 1.0 + found.variance:
+            return None
+        draws, tilt, most = found.draws, found.tilt, MOST_DRAWS // len(found.draws)
+        if (tilt == 1.0).all():
+            draws = thin(draws, most)
+            return draws, np.zeros(draws.shape[:2])
+        draws, tilt = thin(thin_as(tilt, draws), most), thin(tilt, most)
+        return draws, np.log(tilt / tilt.mean())
 
     @property
     def draws(self) -> FloatArray:

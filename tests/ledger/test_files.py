@@ -180,7 +180,7 @@ def test_weighted_answers_are_opened_while_rounds_go_on(tmp_path, monkeypatch):
             if info.stage == "sampling" and info.iteration % 4 == 0:
                 opened = sk.open_run(tmp_path / "a")
                 n = 0 if opened.answer is None else sum(map(len, opened.answer.rounds))
-                assert opened.draws.shape[0] * opened.draws.shape[1] == n
+                assert opened.kept.draws[..., 0].size == n
                 seen.append((n, opened.stopped))
 
     target, settings = KINDS["weights"]
