@@ -273,7 +273,7 @@ def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -
 
     That is the variance of U that a value takes away, given those so far and those of points chosen
     before, summed over all positions with weights exp(-2 tilt V). The point of the largest variance
-    of its own lies at an edge, and tells little of the mass.
+    of its own lies at an edge, and has little information about the mass.
     """
     heights, z = process.value(positions), process.whitening.apply(positions)
     left = process.posterior.covariance(z, z)

@@ -188,7 +188,7 @@ class _Path:
         self.n_steps: IntArray = np.zeros(n, dtype=np.int64)
 
     def jump(self, jumps: Jumps | None, kernel: Kernel, rng: np.random.Generator) -> None:
-        """Jump if V has several modes; no jump tells of the kernel's steps."""
+        """Jump if V has several modes; no jump informs the tuning of the kernel."""
         if jumps is not None:
             self._decide(jumps.propose(kernel, self.state, rng), rng)
 
