@@ -188,7 +188,7 @@ def runs(args: argparse.Namespace) -> Iterator[str]:
             options["dim"] = case.dim
         target = sk.potential(log_density=case.log_density, **options)
         settings = {"max_calls": args.calls, "draws": args.draws, "correction": args.correction}
-        settings |= {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds"}
+        settings |= {"sampler": "sub-chain", "surrogate": args.surrogate, "explorer": "rounds"}
         settings = {key: value for key, value in settings.items() if value is not None}
         for seed in range(args.seeds):
             began = time.perf_counter()
@@ -210,6 +210,7 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="*", help="parts of names")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--values", action="store_true", help="without gradients")
+    parser.add_argument("--surrogate", default="additive")
     parser.add_argument("--correction")
     parser.add_argument("--draws", type=int)
     parser.add_argument("--calls", type=int)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.constraints import CoordinateMap
+from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.interfaces import ChainState, Status, StepInfo
 from surrokit.model.quantities import NAMED
 from surrokit.types import BoolArray, FloatArray, IntArray
@@ -81,6 +82,13 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    def quantity_columns(self) -> tuple[list[str], FloatArray]:
+        """Return a name for each number of quantities, and these (chains, iterations, k)."""
+        given = self.quantities
+        named = Parameters({name: Parameter(array.shape[2:]) for name, array in given.items()})
+        none = np.empty((*self.draws.shape[:2], 0))
+        return named.labels, named.position(given) if given else none
 
     def chosen(self, places: IntArray) -> Trace:
         """Return iterations at places (n,), counted chain after chain, as those of one chain."""

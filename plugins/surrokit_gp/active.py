@@ -209,7 +209,9 @@ class _Search:
             self.reach = min(1.2 * self.reach, 4.0)
         paid, least = len(self.values), self.values.min()
         batch = max(min(max(SEVERAL, len(self.best) // 2, paid // 20), most - paid), 1)
-        n_judges = 0 if self.looked_about else math.ceil(batch / 3)
+        # two thirds every second time, where the other batches have none
+        part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
+        n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
         tilt = 0.35 / temperature
         chosen = draws[np.concatenate([few, choose(fitted.process, draws, batch - n_judges, tilt)])]

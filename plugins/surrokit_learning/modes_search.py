@@ -35,6 +35,10 @@ LEAST = 3
 SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
 
+UNSEEN = 0.2
+"""Bound of the part of further searches that end at other modes, below which none are made once
+two searches have found each of several modes."""
+
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
 
@@ -49,7 +53,7 @@ class Limits:
     total: int
     later: float  # by those after the first; three begin in any case, and may finish
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
-    spare: int = 0  # more, while a mode is known that one search alone has found
+    spare: int = 0  # more for each mode after the first, while more may be found
     beside: int = 0  # gradients beside the first mode, on top of these
 
     @staticmethod
@@ -153,18 +157,26 @@ class ModeSearch:
         if CONVEX in self._exact.capabilities:
             return 1
         given = self._limits.searches
-        return min(8 + self._exact.dim, 12) if given is None else given
+        return min(8 + self._exact.dim, 12) * max(self._new, 1) if given is None else given
+
+    @property
+    def _new(self) -> int:
+        """How many modes are known beside the first, while further searches may find others."""
+        modes = self._modes
+        if modes is None or len(modes) < 2:
+            return 0
+        part, bound = modes.unseen()
+        return len(modes) - 1 if part > 0.0 or bound > UNSEEN else 0
 
     @property
     def _spare(self) -> int:
-        modes = self._modes
-        alone = modes is not None and len(modes) > 1 and modes.unseen()[0] > 0.0
-        return self._limits.spare if alone else 0
+        return self._limits.spare * self._new
 
     def _widen(self, rng: np.random.Generator) -> None:
-        """Add starts, once a mode is known."""
+        """Add starts, once a mode is known, and again while searches find new ones."""
         most, begun, modes = self._most_starts, len(self.led), self._modes
-        if self._widened or modes is None or begun >= most:
+        is_wide = self._widened and begun < len(self.starts)
+        if is_wide or modes is None or begun >= most:
             return
         mode, covariance = modes.positions[0], modes.covariances[0]
         more, others = max(most - len(self.starts), 0), self.starts[begun:]

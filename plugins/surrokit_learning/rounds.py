@@ -155,6 +155,7 @@ class Rounds:
             known.left = max(self.evaluations, least)
         else:  # half of the calls is left to what follows
             known.left = usual if not by_gradients else min(usual, max(half, least))
+            known.most = np.inf if affordable is None else max(half, least)
         most = self.evaluations or min(usual, max(half, 1))
         total = known.left // 2 if self.evaluations else 2 * most
         total = total if self.evaluations or affordable is None else min(total, half)
@@ -163,7 +164,7 @@ class Rounds:
             total=total - len(start.positions),
             later=later,
             searches=self.searches,
-            spare=0 if self.evaluations else int(2 * later),
+            spare=0 if self.evaluations else int(4 * later),
             beside=Limits.unnoticed(affordable),
         )
         return known

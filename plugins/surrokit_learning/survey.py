@@ -40,6 +40,7 @@ class Survey:
 
     limits: Limits  # of the search
     left: int = 0  # evaluations that may be made
+    most: float = 0.0  # of them for any number of modes; 0 where ``left`` was given
     steps: int = 0  # iterations so far
     over: bool = False
     price: int = 1  # calls of a point with what is learnt there: values make up differences
@@ -105,7 +106,10 @@ class Survey:
 
     def end_search(self) -> None:
         """Begin rounds at once where what is known is as much as a round would tell."""
-        lowest = None if self.search is None else self.search.lowest
+        lowest, modes = None if self.search is None else self.search.lowest, self.several
+        if modes is not None:  # what is usual is enough for two
+            more = (len(modes) - 2) * self.left // 2
+            self.left += int(max(min(more, self.most - self.left), 0))
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
         self.ready = self.n_first >= max(self.enough, self.batch)
@@ -142,11 +146,11 @@ class Survey:
 
     @property
     def several(self) -> Modes | None:
-        """The modes that matter, if these are two or more; no more than there are chains."""
+        """The modes that matter, if these are two or more, that of the largest mass first."""
         modes = self.modes
         if modes is None or modes.matters.sum() < 2:
             return None
-        heaviest = np.argsort(-modes.masses, kind="stable")[: max(len(self.chains.values), 2)]
+        heaviest = np.argsort(-modes.masses, kind="stable")
         return modes.take(heaviest[modes.matters[heaviest]])
 
     @property

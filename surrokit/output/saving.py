@@ -11,11 +11,9 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import load_library
-from surrokit.coordinates.parameters import Parameter, Parameters
 from surrokit.errors import ConfigurationError, MissingDependencyError
 from surrokit.output.arviz import to_arviz
 from surrokit.output.files import Columns, check_folder, plain, replacing, write_csv
-from surrokit.types import FloatArray
 from surrokit.weighted.round import RESAMPLING_SEED
 
 
@@ -60,18 +58,11 @@ def columns_of(run: Any) -> Columns:
     }
     if run.log_weights is not None:
         index["log_weight"] = run.log_weights.ravel()
-    more, beside = quantities_of(run)
+    more, beside = run.kept.quantity_columns()
     labels = [*run.labels, *more]
     index = {(f"{name}_" if name in labels else name): each for name, each in index.items()}
     columns = np.concatenate([run.draws, beside], axis=2).reshape(-1, len(labels)).T
     return {**index, **dict(zip(labels, columns, strict=True))}
-
-
-def quantities_of(run: Any) -> tuple[list[str], FloatArray]:
-    """Return a name for each number of a run's quantities, and its draws (chains, draws, k)."""
-    given = run.kept.quantities
-    named = Parameters({name: Parameter(array.shape[2:]) for name, array in given.items()})
-    return named.labels, named.position(given) if given else np.empty((*run.draws.shape[:2], 0))
 
 
 def to_pandas(run: Any) -> Any:

@@ -17,16 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from markupsafe import Markup
 
-from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, format_figure, highest_density
+from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, format_figure
 from surrokit.errors import ConfigurationError
 from surrokit.modes import describe_searches
 from surrokit.output.console import printable
 from surrokit.output.files import check_folder, replacing
-from surrokit.output.saving import quantities_of
 from surrokit.plots.figure import drawing
 from surrokit.plots.plots import LARGE, WEIGHTED, errors_of
 from surrokit.report.words import costs
-from surrokit.result.summary import Summary, expectation_of_draws
 
 SECTIONS = {
     "verdict": "Verdict",
@@ -81,6 +79,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
 def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
     """Return a page about a run, with any number of draws, as text."""
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
+    beside = run.summary_of_quantities(interval) if run.draws.shape[1] else None
     style = files("surrokit").joinpath("templates", "page.css").read_text("utf-8")
     adaptation, diverged, warned = (
         run.adaptation,
@@ -102,7 +101,9 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
         facts=_facts(run, summary),
         interval=f"{100.0 * interval:.6g}%",
         columns=["parameter", *_COLUMNS.values()],
-        rows=[] if summary is None else _rows(summary) + _rows_of_quantities(run, interval),
+        rows=[]
+        if summary is None
+        else _rows(summary) + (_rows(beside)[:MOST_ROWS] if beside else []),
         note_on_draws=None if run.answer is None else f"Draws are {WEIGHTED}.",
         of_surrogate=_of_surrogate(run),
         pictures=_pictures(run, summary, interval),
@@ -211,28 +212,12 @@ def _rows(summary: Any) -> list[tuple[str, list[str]]]:
     }
     rows = []
     for i, (title, (_, row)) in enumerate(zip(summary.labels, summary.rows(), strict=True)):
-        cells = {name: format_figure(name, row[name]) for name in _COLUMNS}
+        cells = {name: format_figure(name, row.get(name, np.nan)) for name in _COLUMNS}
         for name, marked in doubtful.items():
             if marked[i]:
                 cells[name] = Markup('<span class="doubtful">{} !</span>').format(cells[name])
         rows.append((title, [*cells.values()]))
     return rows
-
-
-def _rows_of_quantities(run: Any, interval: float) -> list[tuple[str, list[str]]]:
-    """Return the first numbers of quantities as rows of the table; of weighted ones their means."""
-    labels, draws = quantities_of(run)
-    labels, draws = labels[:MOST_ROWS], draws[:, :, :MOST_ROWS]
-    if not labels or np.isnan(draws).any():
-        return []
-    if run.log_weights is None:
-        summary = Summary.of(draws, labels, run.total_calls)
-        return _rows(summary.with_interval(highest_density(draws, interval)))
-    found = expectation_of_draws(draws, run.log_weights, run.total_calls, np.nan)
-    known = {"mean": found.value, "mcse": found.error, "ess": found.effective}
-    known["rhat"] = np.full(len(labels), np.max(run.rhat()))
-    missing = np.full(len(labels), np.nan)
-    return _rows(Summary(labels=labels, columns={n: known.get(n, missing) for n in _COLUMNS}))
 
 
 def _of_surrogate(run: Any) -> str | None:

@@ -198,8 +198,8 @@ def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
             diverged * also_diverged,
             unmentioned,
             "diverged: the potential bends too sharply there for the step, and draws may miss the "
-            "region; raise target_acceptance of the sampler or lower step_size, or give the target "
-            "other parameters, such as logarithms",
+            "region; use sampler='walnuts', raise target_acceptance of the sampler, or give the "
+            "target other parameters, such as logarithms",
         ),
     ):
         if n > least * status.size:

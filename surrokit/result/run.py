@@ -213,10 +213,8 @@ class Run:
             return self._weights.log_evidence
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.accepted and self.surrogate is not None:
-            found = bridge(self.surrogate.value, positions, rng)
-            worthless = {"error": np.array(np.inf), "effective": np.array(0.0)}
-            kept = {"calls": self.total_calls, "unnormalized": self.unnormalized}
-            return attrs.evolve(found, **worthless, **kept)
+            found = bridge(self.surrogate.value, positions, rng).unverified
+            return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.exact or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
@@ -311,13 +309,14 @@ class Run:
         better, calls = self.answer or self.sharpened, self.total_calls
         if isinstance(function, str):
             draws = self[function]
-            if function not in self.parameters.specs or better is None:
-                return expectation_of_draws(draws, self.log_weights, calls, least)
-            where, shape = self.parameters.slices()[function], draws.shape[2:]
-            found = self.expectation(lambda q: q[:, where], batched=True)
-            return reshaped(found, shape)
-        parts = self.draws, better, calls
-        return expectation(*parts, function, batched=batched, independent=least)
+            if function in self.parameters.specs and better is not None:
+                where, shape = self.parameters.slices()[function], draws.shape[2:]
+                return reshaped(self.expectation(lambda q: q[:, where], batched=True), shape)
+            found = expectation_of_draws(draws, self.log_weights, calls, least)
+        else:
+            parts = self.draws, better, calls
+            found = expectation(*parts, function, batched=batched, independent=least)
+        return found if self.accepted else found.unverified
 
     @property
     def outputs(self) -> FloatArray | None:
@@ -439,6 +438,24 @@ class Run:
         remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
         below = "\n".join(filter(None, remarks))
         return attrs.evolve(summary, remarks=below, wide=wide)
+
+    def summary_of_quantities(self, interval: float = 0.9) -> Summary | None:
+        """Return the summary of quantities, as far as they are known at all draws; None without.
+
+        Of weighted answers it has ``mean``, ``ess``, ``rhat`` and ``mcse``, by draws that were
+        evaluated.
+        """
+        labels, draws = self.kept.quantity_columns()
+        if not labels or np.isnan(draws).any():
+            return None
+        calls, weights = self.total_calls, self.log_weights
+        if weights is None:
+            summary = Summary.of(draws, labels, calls)
+            return summary.with_interval(highest_density(draws, interval))
+        found = expectation_of_draws(draws, weights, calls, np.nan)
+        columns = {"mean": found.value, "ess": found.effective, "mcse": found.error}
+        columns["rhat"] = np.full(len(labels), np.max(self.rhat()))
+        return Summary(labels=labels, columns=columns)
 
     def highest_density(self, probability: float = 0.9) -> FloatArray:
         """Return the shortest interval of each number that holds so much, shape (dim, 2).

@@ -328,7 +328,6 @@ class Book:
         """Record one iteration, tell observers, and return the moment after it."""
         self.iteration += 1
         seconds, calls = self.clock.elapsed(), self.target.calls
-        found = self.target.calls_made.recent.at(state.positions)  # which keeps them there
         if step is not None:
             (self.kept if stage == "sampling" else self.warmup).add(
                 state,
@@ -337,7 +336,7 @@ class Book:
                 seconds=seconds,
                 failures=self.target.failures,
                 calls=calls,
-                beside=found if stage == "sampling" else {},
+                beside=self.target.calls_made.recent.at(state.positions),
             )
         info = IterationInfo(
             stage=stage, iteration=self.iteration, step=step, calls=calls, seconds=seconds

@@ -176,7 +176,7 @@ class Weighing:
     @property
     def _suits_chains(self) -> bool:
         """Whether enough calls are left for chains to tell anything."""
-        return self._left >= FEWEST_A_CHAIN * self._recipe.chains
+        return self._calls_left >= FEWEST_A_CHAIN * self._recipe.chains
 
     @property
     def _calls_left(self) -> float:

@@ -71,7 +71,7 @@ class _Paths:
         held = {"positions": positions.copy(), "momenta": momenta.copy()}
         cache = self.integrator.cache(self.hamiltonian, positions)
         must.freeze(sizes, steps, *held.values(), *cache.values())
-        phase = Phase(**held, cache=cache)
+        phase = Phase(positions=held["positions"], momenta=held["momenta"], cache=cache)
         with np.errstate(all="ignore"):
             end, status = self.integrator.advance(self.hamiltonian, phase, sizes, steps)
         well = not ending or (status == Status.OK).all()

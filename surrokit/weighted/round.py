@@ -38,6 +38,12 @@ class Estimate:
     calls: float
     unnormalized: tuple[str, ...] = ()
 
+    @property
+    def unverified(self) -> Estimate:
+        """The same with an infinite error: of a surrogate that the target has not checked."""
+        worthless = np.zeros_like(self.error)
+        return attrs.evolve(self, error=worthless + np.inf, effective=worthless)
+
     def interval(self, probability: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return both ends of an interval that holds the truth with a probability."""
         # imported late, so that importing the package stays fast

@@ -60,19 +60,24 @@ def explore(target, surrogate=None, warmup=1000, calls=None, **settings):
     return list(Active(**parts, **settings).explore(start, rng))
 
 
-def test_points_are_chosen_where_a_process_is_least_sure():
-    z = np.random.default_rng(1).standard_normal((20, 2))
+def test_points_are_chosen_that_tell_most_of_the_mass():
+    """Not the one of largest variance, far from all others; and no twin of one chosen before."""
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((20, 2))
     rows = TrainingRows.of(
         Evaluations(positions=z, values=0.5 * np.square(z).sum(axis=1) + np.sin(z[:, 0])), "full"
     )
     process = QuadraticProcess.fit(rows, Whitening.identity(2)).process
-    among = np.concatenate([z, [[6.0, 0.0], [6.01, 0.0], [0.0, -6.0]]])
+    groups = [[4.0, 0.0], [0.0, -4.0]]
+    near = np.concatenate([at + 0.1 * rng.standard_normal((30, 2)) for at in groups])
+    among = np.concatenate([near, [[-4.0, 4.0]]])
+    assert np.argmax(process.variance(among)) == 60
     chosen = choose(process, among, 2, 0.0)
-    # not the twin of the first, of which the first tells
-    assert 22 in chosen
-    assert {20, 21} & set(chosen.tolist())
-    nearer = choose(process, among, 1, 1.0)
-    assert np.linalg.norm(among[nearer]) < 3.0
+    assert chosen[0] < 60
+    assert chosen[0] // 30 != chosen[1] // 30
+    # of two like groups the denser one
+    apart = np.concatenate([near[:30], 1.5 * near[30:]])
+    assert choose(process, apart, 1, 1.0) < 30
 
 
 def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_the_surrogate():

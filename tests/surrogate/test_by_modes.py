@@ -1,0 +1,104 @@
+"""The surrogate of several modes: parts joined where they meet, and jumps by which all are met."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import surrokit as sk
+from surrokit.interfaces import Evaluations
+from surrokit.modes import Modes
+from surrokit.surrogate.by_modes import ByModes, fit_by_modes
+from surrokit.testing.targets import Gaussian
+
+MODES = Modes(
+    positions=np.array([[0.0, 0.0], [4.0, 1.0]]),
+    values=np.array([0.0, 0.5]),
+    covariances=np.stack([np.eye(2), 0.3 * np.eye(2)]),
+    ended=np.array([2, 2]),
+)
+POSITIONS = 2.0 * np.random.default_rng(0).normal(size=(40, 2))
+
+
+def normal(mean, scale=1.0):
+    return Gaussian(mean=mean, covariance=scale * np.eye(2))
+
+
+def test_the_gradient_is_that_of_the_value(differences):
+    joined = ByModes(parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)), modes=MODES)
+    values, gradients = joined.value_and_gradient(POSITIONS)
+    assert_allclose(values, joined.value(POSITIONS))
+    made = differences(lambda q: joined.value(q)[:, None], POSITIONS)[:, 0]
+    assert_allclose(gradients, made, atol=1e-6)
+
+
+def test_where_parts_agree_nothing_counts_twice():
+    part = normal((1.0, 0.0))
+    joined = ByModes(parts=(part, part), modes=MODES)
+    assert_allclose(joined.value(POSITIONS), part.value(POSITIONS), atol=1e-12)
+
+
+def test_a_part_far_from_its_mode_does_not_count():
+    deep = normal((4.0, 1.0), 0.3)
+    joined = ByModes(parts=(deep, deep), modes=MODES)
+    low = ByModes(parts=(deep, Low(deep)), modes=MODES)
+    near = MODES.positions[:1]
+    assert_allclose(low.value(near), joined.value(near), atol=1e-6)
+
+
+class Low:
+    """A potential that is eight nats lower."""
+
+    def __init__(self, inner):
+        self.inner, self.dim, self.capabilities = inner, inner.dim, frozenset()
+
+    def value(self, positions):
+        return self.inner.value(positions) - 8.0
+
+
+def test_each_part_is_fitted_to_the_rows_about_its_mode():
+    rng, seen = np.random.default_rng(1), []
+    positions = np.concatenate([at + 0.3 * rng.normal(size=(5, 2)) for at in MODES.positions])
+
+    def fit(rows):
+        seen.append(rows.positions)
+        return normal((0.0, 0.0))
+
+    fit_by_modes(fit, Evaluations(positions=positions, values=np.zeros(10)), MODES)
+    assert_allclose(seen[0], positions[:5])
+    assert_allclose(seen[1], positions[5:])
+
+
+def test_jumps_go_to_all_modes_by_their_masses():
+    joined = ByModes(parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)), modes=MODES)
+    masses = joined.jumps.shares
+    # densities that are one at their modes, so that masses are the roots of determinants
+    assert_allclose((masses - 0.1) / 0.8, np.array([1.0, 0.3]) / 1.3, atol=0.1)
+
+
+def two_normals(dim):
+    """Return 2/3 N(3, I) + 1/3 N(-3, I)."""
+
+    def both(q):
+        heavy, light = np.square(q - 3.0).sum(axis=1), np.square(q + 3.0).sum(axis=1)
+        logs = np.log(2.0) - 0.5 * heavy, -0.5 * light
+        total = np.logaddexp(*logs)
+        return -total, q + 3.0 - 6.0 * np.exp(logs[0] - total)[:, None]
+
+    return sk.potential(value_and_gradient=both, dim=dim, batched=True)
+
+
+@pytest.mark.parametrize("dim", [2, 10])
+def test_two_modes_are_weighed_rightly_for_few_calls(dim):
+    """The share is right but for a probability of 6e-5."""
+    run = sk.sample(
+        two_normals(dim), sampler="sub-chain", surrogate="quadratic", explorer="rounds",
+        draws=250, seed=1, progress=False,
+    )  # fmt: skip
+    heavy = (run.draws.mean(axis=2) > 0.0).astype(float)[:, :, None]
+    error = 0.47 / np.sqrt(sk.effective_sample_size(heavy)[0])
+    assert abs(heavy.mean() - 2 / 3) < 4.0 * error
+    assert np.max(run.rhat()) < 1.01
+    assert run.total_calls < 1300 < 2.6 * np.min(run.ess())
+    assert not run.verdict.warnings
