@@ -108,7 +108,7 @@ class Survey:
         """Begin rounds at once where what is known is as much as a round would tell."""
         lowest, modes = None if self.search is None else self.search.lowest, self.several
         if modes is not None:  # what is usual is enough for two
-            more = (len(modes) - 2) * self.left // 2
+            more = 2 * (len(modes) - 2) * (self.dim + 5)
             self.left += int(max(min(more, self.most - self.left), 0))
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
