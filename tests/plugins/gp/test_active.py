@@ -12,7 +12,7 @@ from surrokit.errors import ConfigurationError, SamplingWarning
 from surrokit.interfaces import Evaluations, Start
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp.active import Active, choose
-from surrokit_gp.quadratic import QuadraticProcess, flat_from
+from surrokit_gp.quadratic import QuadraticProcess, flat_from, refocus
 from surrokit_gp.rows import TrainingRows
 
 BENDS = np.array([0.5, -0.3, 0.2])
@@ -229,3 +229,13 @@ def test_a_normal_density_has_weighted_answers_from_seventy_values():
     truth = 2.5 * math.log(2.0 * math.pi) + np.log(sds).sum()
     assert abs(float(run.log_evidence().value) - truth) < 0.05
     assert np.allclose(run.answer.sd().value, sds, rtol=0.1)
+
+
+def test_coordinates_turn_along_clear_correlations_alone():
+    draws = np.random.default_rng(3).standard_normal((100, 3))
+    straight = refocus(Whitening.identity(3), draws).factor
+    assert np.count_nonzero(straight) == 3
+    draws[:, 1] += 2.0 * draws[:, 0]
+    turned = refocus(Whitening.identity(3), draws).factor
+    assert abs(turned[1, 0]) > 1.0
+    assert np.allclose(turned[2, :2], 0.0)
