@@ -87,3 +87,32 @@ def test_a_mode_where_other_data_had_none_is_found():
     assert (first.draws[..., 0] > 0.0).all()
     assert second.modes.matters.sum() == 2
     np.testing.assert_allclose(np.sort(second.modes.places[:2, 0]), [-2.0, 2.0], atol=0.05)
+
+
+def grid_mean(data, noise_sd):
+    """Return posterior means and sds by quadrature, in logarithms, as flat bounds have them."""
+    height, rate = np.meshgrid(np.linspace(1.6, 2.6, 300), np.linspace(0.5, 1.0, 300))
+    outputs = height[..., None] * np.exp(-rate[..., None] * TIMES)
+    weights = np.exp(-0.5 * np.square((outputs - data) / noise_sd).sum(axis=-1))
+    places = np.stack([height, rate])
+    mean = (weights * places).sum(axis=(1, 2)) / weights.sum()
+    square = (weights * np.square(places)).sum(axis=(1, 2)) / weights.sum()
+    return mean, np.sqrt(square - mean**2)
+
+
+def test_twenty_calls_answer_another_question_and_are_found_again(tmp_path):
+    """Not one of them is for timing, starts or modes, and a model without a store resumes it."""
+    few = ("weights", {"chains": 8, "warmup": 100, "effective": 4000})
+    settings = {"correction": few, "progress": False}
+    model, other = decaying(), observed(2.05, 0.72, 2)
+    sk.sample(model.posterior(**observed(2.0, 0.7, 1)), max_calls=80, seed=1, **settings)
+    path = tmp_path / "run"
+    run = sk.sample(model.posterior(**other), max_calls=20, seed=2, path=path, **settings)
+    assert [len(each) for each in run.answer.rounds] == [16]
+    assert run.total_calls == 20
+    mean, sd = grid_mean(**other)
+    found = run.summary().columns
+    assert (np.abs(found["mean"] - mean) < 0.1 * sd).all()  # errors are some 0.01 sd
+    np.testing.assert_allclose(found["sd"], sd, rtol=0.1)
+    again = sk.resume(path, decaying().posterior(**other), progress=False)
+    np.testing.assert_array_equal(again.draws, run.draws)
