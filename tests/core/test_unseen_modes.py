@@ -42,7 +42,7 @@ def two_lines():
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
+def test_a_run_that_misses_half_of_two_equal_lines_warns_and_others_jump(two_lines, seed):
     with pytest.warns(SamplingWarning) as told:
         run = sk.sample(two_lines, sampler="hmc", warmup=150, draws=60, seed=seed, progress=False)
     part = float((run["c1"] > run["c2"]).mean())
@@ -60,7 +60,8 @@ def test_a_run_that_misses_half_of_two_equal_lines_warns(two_lines, seed):
             assert 0.0 < estimate < bound < 1.0
             assert f"{estimate:.0%} of further ones" in finding.message
     else:
-        assert any("chains went from one to another" in each for each in run.verdict.messages)
+        went = any("chains went from one to another" in each for each in run.verdict.messages)
+        assert went or run.adaptation.jumps >= 2  # both lines were found, and chains jump
 
 
 def two_normals(apart, sd):
