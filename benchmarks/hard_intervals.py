@@ -207,7 +207,10 @@ def repeat(case: Case, seed: int, repeats: int, size: int) -> Iterator[Answering
         own = slice(CHAINS_ON_V * i, CHAINS_ON_V * (i + 1))
         rounds = [
             attrs.evolve(
-                each, draws=each.draws[own], hindsight=each.hindsight[own], tilt=each.tilt[own]
+                each,
+                draws=each.draws[own],
+                predictive_variance=each.predictive_variance[own],
+                tilt=each.tilt[own],
             )
             for each in run.answer.rounds[:1]
         ]

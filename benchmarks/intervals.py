@@ -165,17 +165,17 @@ def figures_of(draws: np.ndarray) -> np.ndarray:
 
 def tell(name: str, truth: Truth | None, found: list[dict[str, np.ndarray]]) -> None:
     """Print how often intervals hold, and how large errors are, in sds."""
-    believed = [each for each in found if "value" in each]
+    reliable = [each for each in found if "value" in each]
     calls = np.mean([each["calls"] for each in found])
     click.echo(
-        f"{name}: {len(found)} runs, {calls:.0f} calls each, {len(found) - len(believed)} refused"
+        f"{name}: {len(found)} runs, {calls:.0f} calls each, {len(found) - len(reliable)} refused"
     )
-    if len(believed) < 2:
+    if len(reliable) < 2:
         return
     values, halves, errors = (
-        np.array([each[key] for each in believed]) for key in ("value", "half", "error")
+        np.array([each[key] for each in reliable]) for key in ("value", "half", "error")
     )
-    n = len(believed)
+    n = len(reliable)
     if truth is None:
         off = np.abs(values - values.mean(axis=0)) / np.sqrt((n - 1) / n)
         sd = values[:, 1].mean(axis=0)
@@ -183,7 +183,7 @@ def tell(name: str, truth: Truth | None, found: list[dict[str, np.ndarray]]) -> 
         off, sd = np.abs(values - truth[0]), truth[0][1]
         halves = np.hypot(halves, 2.0 * truth[1])
     off, told = off / sd, errors / sd
-    silent = np.array([not len(each["warned"]) for each in believed])
+    silent = np.array([not len(each["warned"]) for each in reliable])
     _tell_hits("all", off <= halves / sd)
     if 0 < silent.sum() < n:
         _tell_hits("without warnings", (off <= halves / sd)[silent])

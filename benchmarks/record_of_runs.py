@@ -210,7 +210,7 @@ def fingerprint_of(run: Callable[[], Any]) -> dict[str, Any]:
         found |= {f"{phase} {kind} calls": digest(n) for kind, n in trace.calls.items()}
     adaptation = outcome.adaptation
     found |= {f"{kind} calls": int(number) for kind, number in outcome.calls.items()}
-    found |= {name: len(getattr(adaptation, name)) for name in ("deployments", "rescues")}
+    found |= {name: len(getattr(adaptation, name)) for name in ("deployments", "repairs")}
     parts = {kind: name.partition("(")[0] for kind, name in outcome.parts.items()}
     return {**found, "stopped": outcome.stopped, "training": adaptation.training_rows, **parts}
 

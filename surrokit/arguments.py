@@ -16,7 +16,7 @@ from surrokit.errors import ConfigurationError, MissingDependencyError, ShapeErr
 from surrokit.types import FloatArray
 
 Mark: TypeAlias = Callable[[str], bool] | None
-"""Tells which settings of a record the part offers as its own; None for a hidden field."""
+"""Returns which settings of a record the part offers as its own; None for a hidden field."""
 
 
 @attrs.frozen
@@ -30,7 +30,7 @@ class Limits:
     hold: Callable[[Any], bool]
 
     def __call__(self, _: Any, attribute: Any, value: Any) -> None:
-        """Refuse an invalid value."""
+        """Reject an invalid value."""
         if not self.hold(value):
             raise ConfigurationError(f"{attribute.name} must be {self.expected}, got {value!r}")
 
@@ -175,7 +175,7 @@ def check_methods(name: str, given: object, methods: tuple[str, ...], such_as: s
 def numbers(what: str, value: object) -> FloatArray:
     """Return numbers in double precision, copied only where necessary; NaN where a mask hides them.
 
-    Text is refused even where it spells a number, and None too, which NumPy would read as NaN.
+    Text is rejected even where it spells a number, and None too, which NumPy would read as NaN.
     ShapeError, which says ``what`` it is, is raised if the value holds anything but real numbers,
     or lists of different lengths.
     """

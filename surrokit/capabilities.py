@@ -108,7 +108,7 @@ KNOWN: Capabilities = frozenset(
 
 
 def reasons_of(potential: object) -> Mapping[str, str]:
-    """Return why a potential lacks capabilities, by their names, as far as it says so.
+    """Return why a potential lacks capabilities, by their names, as far as it gives a reason.
 
     A potential may have an attribute ``missing``; a wrapper's ``target`` is asked for it.
     """

@@ -121,7 +121,7 @@ def sample(
         surrogate are hardly ever accepted.
     explorer
         Explores before there is a surrogate. By default this is the exact sampler's own burn-in,
-        for a quarter of the warm-up where it pays for gradients, else for half.
+        for a quarter of the warm-up where it needs gradients, else for half.
     correction
         Decides on proposals; by default ``metropolis``.
     chains
@@ -264,7 +264,7 @@ def regroup(options: Mapping[str, Any]) -> dict[str, Any]:
 def _exact(
     target: Potential, sampler: object, surrogate: object, explorer: object, max_calls: float | None
 ) -> Potential:
-    """Return the exact potential in coordinates of like scale, with differences where they pay."""
+    """Return the exact potential in coordinates of like scale, with differences where they help."""
     exact = check_target(target)
     if not knows_coordinates(surrogate, sampler):
         exact = scaled(exact)

@@ -33,7 +33,7 @@ LARGEST_RHAT = 1.01
 
 FEWEST_EFFECTIVE = 100
 """Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
-itself tells little."""
+itself has little information."""
 
 LEAST_INFORMATION = 0.3
 """Energy fraction of missing information below which tails are not reached (Betancourt 2016,

@@ -96,7 +96,7 @@ class SurrogateFitError(NumericalError):
 class EvaluationError(NumericalError):
     """The target could not be evaluated at some rows of a batch.
 
-    The error carries the results of the other rows, so that nothing paid for is lost.
+    The error carries the results of the other rows, so that no evaluation is lost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Failed evaluations: counted by kind, and told from chance."""
+"""Failed evaluations: counted by kind, and separated from chance."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ class FailureAccount:
 
 
 NOISE = 0.01
-"""Nats by which two values at one position must differ to be told. Less hardly changes acceptance,
-and sums of many rows in single precision may differ by as much."""
+"""Nats by which two values at one position must differ to be reported. Less hardly changes
+acceptance, and sums of many rows in single precision may differ by as much."""
 
 
 Told = TypeVar("Told", FailureKind, BrokenGradients)

@@ -19,7 +19,7 @@ from surrokit.types import BoolArray, FloatArray, IntArray
 
 @attrs.frozen(kw_only=True, eq=False)
 class Trace:
-    """Iterations of one phase of a run; arrays have shape (chains, iterations) unless told.
+    """Iterations of one phase of a run; arrays have shape (chains, iterations) unless stated.
 
     Parameters
     ----------

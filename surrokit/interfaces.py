@@ -38,7 +38,7 @@ def _optional_array(value: npt.ArrayLike | None) -> FloatArray | None:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Evaluations:
-    """Exact evaluations of a target, already paid for.
+    """Exact evaluations of a target, already made.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Evaluations:
     values : array_like of shape (n,)
         U = -log density + constant there, in nats; ``inf`` outside the support.
     gradients : array_like of shape (n, dim), optional
-        Gradients of U; a row of NaN where no gradient was paid for.
+        Gradients of U; a row of NaN where no gradient was evaluated.
     outputs : array_like of shape (n, m), optional
         Outputs of the forward map; NaN in rows without.
     jacobians : array_like of shape (n, m, dim), optional
@@ -199,7 +199,7 @@ class LearningProblem:
         Fits expected per observed evaluation after the first fit; 0 for a schedule that deploys
         once. A learner may choose by this rate how to update.
     terms : SummedTerms, optional
-        The terms of a summed potential, of which a surrogate may copy some; like the data of an
+        The terms of a summed potential, some of them for a surrogate to copy; like the data of an
         ``energy`` they come from the user.
     is_density
         Whether U is -log density + constant, as it is in a run. Beyond what was observed a
@@ -752,7 +752,7 @@ class Decider(Protocol):
     """A bound correction: decides on proposals by the exact potential."""
 
     def prepare(self, near: FloatArray) -> Self:  # noqa: ARG002
-        """Return a copy that has paid for what it must know of the exact potential in advance.
+        """Return a copy that has evaluated what it must know of the exact potential in advance.
 
         A run calls it once, after the exploration and before its first decision. A decider that
         looks at single proposals only returns itself.
@@ -839,7 +839,7 @@ class SurrogateSample:
 class Weigher(Correction, Protocol):
     """A correction by which weights correct answers, as long as they are good.
 
-    A run with a weigher draws from its surrogate, which costs nothing, and pays for the exact
+    A run with a weigher draws from its surrogate, which costs nothing, and evaluates the exact
     potential at a few of the draws. Where weights are bad it goes on with chains, on whose
     proposals the bound correction decides as any other.
     """
@@ -877,14 +877,14 @@ class Weigher(Correction, Protocol):
         """
 
     def next_size(self, learnt: int, before: int, left: float) -> int:
-        """Return how many draws to pay for in the next round; 0 where too few calls are left.
+        """Return how many draws to evaluate in the next round; 0 where too few calls are left.
 
         Parameters
         ----------
         learnt
             Exact evaluations that the surrogate has learnt from.
         before
-            Draws paid for in the round before; 0 for the first.
+            Evaluated draws in the round before; 0 for the first.
         left
             Calls left, perhaps infinite.
         """
@@ -1067,7 +1067,7 @@ class Start:
     positions : ndarray of shape (n, dim)
         Where the chains start.
     warmup
-        Length of the warm-up of which the exploration is part.
+        Length of the warm-up, exploration included.
     evaluated
         Returns the evaluations since it was last called.
     fit
@@ -1116,11 +1116,11 @@ class Explored:
 
 
 class Explorer(Protocol):
-    """Settings of an exploration, which evaluates before a surrogate takes over."""
+    """Settings of an exploration, which evaluates before a surrogate is used."""
 
     @property
     def needs(self) -> Capabilities:
-        """What the exact potential must offer beside values: nothing, unless a subclass says so."""
+        """What the exact potential must offer beside values: nothing, unless overridden."""
         return frozenset()
 
     def explore(self, start: Start, rng: np.random.Generator) -> Iterator[Explored]:
@@ -1133,7 +1133,7 @@ class Explorer(Protocol):
         Parameters
         ----------
         start
-            The potential, and all else that the run hands over.
+            The potential, and all else that the run passes on.
         rng
             The run's generator.
 

@@ -278,7 +278,7 @@ def users_threads() -> AbstractContextManager[None]:
 def threads_for(numbers: int) -> AbstractContextManager[None]:
     """Run a fit to so many numbers in one thread within the block if that is small.
 
-    On two cores of which another process took one, small fits in two threads took twenty times as
+    On two cores with one taken by another process, small fits in two threads took twenty times as
     long as in one.
     """
     return one_thread() if numbers < FEW else users_threads()

@@ -41,9 +41,9 @@ class Modes:
         Number of searches that ended at each mode.
     unfinished : int
         Searches that ended at no mode: they took too many evaluations, or could not begin.
-    believed : bool
-        Whether mass lies about them as their covariances foretell. If not, searches ended in necks,
-        where the density is high and hardly any mass is, or in shapes unlike a normal one.
+    reliable : bool
+        Whether mass lies about them as their covariances predict. If not, searches ended in
+        funnels, where the density is high and hardly any mass is, or in shapes unlike a normal one.
     converged : ndarray of shape (k,)
         Whether a search found nothing left to gain at each mode. Where none did, they were cut off
         there, on the way to another one perhaps. By default all.
@@ -58,7 +58,7 @@ class Modes:
     covariances: FloatArray
     ended: IntArray
     unfinished: int = 0
-    believed: bool = True
+    reliable: bool = True
     converged: BoolArray = attrs.Factory(lambda self: np.ones(len(self.values), bool), True)
     concave: bool = False
     places: FloatArray = attrs.Factory(lambda self: self.positions, True)
@@ -172,7 +172,7 @@ class Modes:
             "masses": self.masses.tolist(),
             "ended": self.ended.tolist(),
             "unseen": self.unseen(),
-            "believed": self.believed,
+            "reliable": self.reliable,
             "searches": self.searches,
         }
 

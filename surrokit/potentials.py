@@ -498,7 +498,7 @@ def of_order(order: int, ball: Ball | None = None) -> dict[str, Any]:
 
 @attrs.frozen(eq=False, repr=False)
 class SummedTerms:
-    """The terms of a ``target`` with capability ``rows``, of which a surrogate may copy some.
+    """The terms of a ``target`` with capability ``rows``, some of them for a surrogate to copy.
 
     None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
     proportion to its rows. ``local`` says whether bounds hold in balls alone.

@@ -147,7 +147,7 @@ class RoundInfo:
     """Facts about weighted answers after one round of them."""
 
     #: The largest error of any figure so far, in posterior standard deviations; infinite as long as
-    #: no answer is believed.
+    #: no answer is reliable.
     error: float
     draws: int  #: That correct the answers so far.
     aim: float | None  #: The error that is good enough; None for no aim.

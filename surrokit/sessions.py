@@ -26,12 +26,12 @@ from surrokit.ledger.facts import (
     describe_settings,
     read_account,
     read_arguments,
+    read_extensions,
     read_generator,
     read_progress,
-    read_sequels,
     read_settings,
     read_target,
-    write_sequels,
+    write_extensions,
 )
 from surrokit.ledger.file import RunFile, held
 from surrokit.ledger.fingerprint import check_row, describe_target, of_file
@@ -40,7 +40,7 @@ from surrokit.ledger.reader import Ledger
 from surrokit.ledger.store import Store, reading
 from surrokit.ledger.tape import DepartedError, last_event
 from surrokit.limits import metered
-from surrokit.plan.recipe import PARTS, Policy, Recipe, Sequel, is_data, make_room, split_policy
+from surrokit.plan.recipe import PARTS, Extension, Policy, Recipe, is_data, make_room, split_policy
 from surrokit.potentials import Potential, check_target, predictor_of
 from surrokit.registry.catalogue import Composer, Spec, default_catalogue
 from surrokit.registry.discovery import default_plugins
@@ -53,7 +53,7 @@ PREDICTOR = "predictor"
 """The fact that holds how predictions are made of a run's draws."""
 
 
-_OF_ONE_RUN = ("account", "sequels", PROGRESS)
+_OF_ONE_RUN = ("account", "extensions", PROGRESS)
 
 _AS_ACCOUNTED = (
     *("calls", "n_rows", "failures", "failure_kinds", "recheck", "seconds", "adaptation", "chosen"),
@@ -89,10 +89,10 @@ def resume(
     """Go on with a run from its file, as if nothing had ended it.
 
     The run is done again from its beginning, with the results of exact calls and the readings of
-    the clock from the file. From where these end it pays and appends. Its draws are those of a run
-    that was never interrupted, to the bit. Where it cannot be repeated to the bit, as with other
-    versions or on another machine, it begins anew with a warning: it learns from all evaluations of
-    the former run, whose file gets another name, and makes none of them again.
+    the clock from the file. From where these end it evaluates and appends. Its draws are those of
+    a run that was never interrupted, to the bit. Where it cannot be repeated to the bit, as with
+    other versions or on another machine, it begins anew with a warning: it learns from all
+    evaluations of the former run, whose file gets another name, and makes none of them again.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def resume(
         As for :func:`surrokit.sample`; workers may differ from before, and change no draw. What to
         do where a call fails, and where draws are kept, stays as it was.
     progress, observers
-        As for :func:`surrokit.sample`. Observers are told of all iterations, also of those that
+        As for :func:`surrokit.sample`. Observers receive all iterations, also of those that
         are done again.
 
     Returns
@@ -165,24 +165,26 @@ def resume(
             given = {**parts, "sampler": None, **split_policy(sampler, composer.catalogue)}
             asked = read_settings(store, exact, given)
             asked = attrs.evolve(asked, workers=where.at_once)
-            sequels = read_sequels(store, asked)
+            extensions = read_extensions(store, asked)
             account = read_account(store)
-            sequels.append(_next(sequels[-1], last_event(store), draws, limits, account))
+            extensions.append(_next(extensions[-1], last_event(store), draws, limits, account))
             if check:
                 check_row(store, asked.exact)
-            write_sequels(store, sequels)
+            write_extensions(store, extensions)
             rng, file = read_generator(store), RunFile(store, lock)
-        is_over = account is not None and account.state == "ended" and sequels[-1] == sequels[-2]
+        is_over = (
+            account is not None and account.state == "ended" and extensions[-1] == extensions[-2]
+        )
         try:
             with observed(listening, progress=progress) as listeners:
-                outcome = go_on(asked, composer, rng, listeners, file, sequels)
+                outcome = go_on(asked, composer, rng, listeners, file, extensions)
         except DepartedError as error:
             if is_over:
                 raise LedgerError(
                     f"{error}, so that the finished run in {path} cannot be repeated here to the "
                     "bit. Read it with surrokit.open_run(...), or ask for more draws"
                 ) from error
-            asked, rng, file = _begin_anew(file, sequels[-1].asked_of(asked), error)
+            asked, rng, file = _begin_anew(file, extensions[-1].asked_of(asked), error)
             with observed(listening, progress=progress) as listeners:
                 outcome = go_on(asked, composer, rng, listeners, file)
     more = partial(resume, path, target, compute=compute, **parts)
@@ -208,10 +210,7 @@ def _begin_anew(
     names = (path.with_name(f"{path.stem}.before{i or ''}{path.suffix}") for i in count())
     former = next(name for name in names if not name.exists())
     said = f"{n} evaluations of the former run, in {former.name}"
-    noticed = (
-        f"the run could not be repeated to the bit, and began anew from the {said}, none of which "
-        "was made again"
-    )
+    noticed = f"the run could not be repeated to the bit, and began anew with the {said}"
     asked = attrs.evolve(
         asked, exact=with_memo(asked.exact, memo), budget=limits, noticed=(*asked.noticed, noticed)
     )
@@ -285,7 +284,7 @@ class Watch(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the run has not ended, as far as its file tells."""
+        """Whether the run has not ended, as far as its file shows."""
         return self.state in ("starting", "running")
 
 
@@ -366,19 +365,19 @@ def let_extend(
 
 
 def _next(
-    before: Sequel,
+    before: Extension,
     after: int,
     draws: int | None,
     limits: Mapping[str, Limit],
     account: Account | None,
-) -> Sequel:
+) -> Extension:
     """Return sizes and limits from here on, where those of the last session are the default."""
     if draws is not None and not is_whole(draws, 1):
         raise ConfigurationError(f"draws must be a whole number of at least 1, got {draws!r}")
     changed: dict[str, Any] = {name: limit for name, limit in limits.items() if limit != AS_BEFORE}
     if draws is not None and account is not None and draws > account.kept:
         changed = make_room(changed, attrs.asdict(account, recurse=False))
-    return Sequel(
+    return Extension(
         draws=before.draws if draws is None else int(draws),
         budget=attrs.evolve(before.budget, **changed),
         after=after,

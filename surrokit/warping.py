@@ -70,7 +70,7 @@ class Warped:
 
 @attrs.frozen(kw_only=True, eq=False)
 class WarpedKernel(Kernel):
-    """Moves of a kernel on a warped potential, told in the coordinates of the potential.
+    """Moves of a kernel on a warped potential, in the coordinates of the potential.
 
     The inner kernel accepts where log u < W(z) - W(z') + c, with W = U - log |dx/dz|. In x that is
     U(x) - U(x') + c + log |dx'/dz'| - log |dx/dz|: the volume joins its log correction, and the

@@ -53,8 +53,8 @@ run = sk.sample(
     draws=500,
     seed=1,
 )
-# [rescues]
-for rescue in run.adaptation.rescues:
+# [repairs]
+for rescue in run.adaptation.repairs:
     print(f"after iteration {rescue.iteration}: {rescue.reason}")
     before = run.warmup.acceptance[:, rescue.iteration - 40 : rescue.iteration].mean(axis=1)
     print("acceptance by chain before", before.round(2), "and in the draws", run.acceptance)

@@ -48,7 +48,7 @@ class MetropolisDecider(Decider):
     potential: Potential
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
-        """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
+        """Return the state at ``positions (n, dim)``; n values unless the cache has them."""
         return state_at(self.potential, positions, cache, source)
 
     def decide(

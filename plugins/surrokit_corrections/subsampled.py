@@ -54,7 +54,7 @@ class Subsampled:
         ``n_rows dim^3 / 3`` operations once; None takes them where these are few, or where a move
         would touch many rows without.
     centre : ndarray of shape (dim,), optional
-        Where terms are expanded, for whoever knows a position near the mode. None has the mode
+        Where terms are expanded, for who knows a position near the mode. None has the mode
         searched for. Draws are exact with any; the nearer to the mode, the fewer rows are touched.
     hessian : ndarray of shape (dim, dim), optional
         Second derivatives there; to be given with a centre, and only then.
@@ -110,7 +110,7 @@ class SubsampledDecider:
     def prepare(self, near: FloatArray) -> SubsampledDecider:
         """Return a copy with all terms expanded at the mode, searched for from ``near (dim,)``.
 
-        Pays for the search of the mode, its Hessian, and two passes over the rows (for expansions
+        Evaluates the search of the mode, its Hessian, and two passes over the rows (for expansions
         of third order, as much as ``dim / 2`` Hessians more). Exact from any start.
 
         Raises
@@ -181,7 +181,7 @@ class SubsampledDecider:
         return float(np.exp(np.minimum(here - there, 0.0)).mean())
 
     def start(self, positions: FloatArray, cache: Cache, source: Potential | None) -> ChainState:
-        """Return the state at ``positions (n, dim)``; pays n values unless the cache has them."""
+        """Return the state at ``positions (n, dim)``; n values unless the cache has them."""
         return state_at(self.potential, positions, cache, source)
 
     def estimate(self, proposal: Proposal, rng: np.random.Generator) -> Proposal:

@@ -15,7 +15,7 @@ from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.potentials import Potential
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
-from surrokit.weighted.rounds import stay_refused
+from surrokit.weighted.rounds import stay_rejected
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 
 LONGEST = 8
@@ -31,17 +31,17 @@ SHORTEST = 8
 
 @attrs.frozen(kw_only=True, eq=False)
 class Weights:
-    """Draw from the surrogate for nothing, pay at a few draws, and correct means and quantiles.
+    """Draw from the surrogate at no call, evaluate a few draws, and correct means and quantiles.
 
-    The answers of a run are then those of the target, with errors that are told, but its draws
-    are not: they are weighted draws of the surrogate. Rounds pay for draws of a surrogate that
+    The answers of a run are then those of the target, with their errors, but its draws
+    are not: they are weighted draws of the surrogate. Rounds evaluate draws of a surrogate that
     has learnt from all rounds before. Where the weights are bad, chains go on with the proposals
     of the surrogate, on which the exact potential decides as :class:`Metropolis` does.
 
     Parameters
     ----------
     least
-        Draws that a round pays for at least; with fewer the tail of the weights is not seen.
+        Draws that a round evaluates at least; with fewer the tail of the weights is not seen.
     aim
         Error of every mean, standard deviation and 5, 50 and 95 % quantile, in posterior standard
         deviations, at which a run without another goal ends.
@@ -80,7 +80,7 @@ class Weights:
         return Metropolis().bind(potential)
 
     def next_size(self, learnt: int, before: int, left: float) -> int:
-        """Return how many draws to pay for in the next round; 0 where too few calls are left."""
+        """Return how many draws to evaluate in the next round; 0 where too few calls are left."""
         if left < self.least:  # so few can only be a first round
             return 0 if before or left < FEWEST else int(left)
         # half as many again in each round, and a quarter of what was learnt from
@@ -120,7 +120,7 @@ class Weights:
             found = _count_effective(positions)
             enough = self.effective if length < most // 2 else self.effective // 2
             is_over = found >= enough or length == most
-            if is_over or stay_refused(positions, moves.potential, most / length):
+            if is_over or stay_rejected(positions, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)

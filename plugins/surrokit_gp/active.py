@@ -44,12 +44,12 @@ SEVERAL = 3  # points of a batch at least
 class Active:
     """Evaluate where a process of all values so far is least sure of the posterior.
 
-    A process about a random quadratic is fitted after each batch
-    of a few values, chains on it tell where its mass is, and among their draws those are evaluated
-    of which it is least sure, with some plain draws to judge it by. Its coordinates follow its own
-    draws, and about the best point where it was wrong. It needs no gradient, and far fewer values
-    than a search for the mode by differences. It looks in one place alone: about where the target
-    expects itself to be (``plausible``), or about the chains' starts. Other modes it misses.
+    A process about a random quadratic is fitted after each batch of a few values, and chains on it
+    show where its mass is. The draws that reduce its predictive variance most are evaluated, with
+    some plain draws to judge it by. Its coordinates follow its own draws, and about the best
+    point where it was wrong. It needs no gradient, and far fewer values than a search for the
+    mode by differences. It looks in one place alone: about where the target expects itself to be
+    (``plausible``), or about the chains' starts. Other modes it misses.
 
     It serves up to about twelve dimensions. Active learning of log densities: Kandasamy, Schneider
     and Poczos (2017, Artificial Intelligence 243); by a process about a quadratic: Acerbi (2018,
@@ -273,9 +273,9 @@ class _Search:
 def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -> IntArray:
     """Return which of ``positions (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
-    The variance is summed over all positions with weights exp(-2 tilt V), given the values so far
-    and those at points chosen before. The point of the largest variance of its own lies at an edge,
-    and reduces that of the mass by little.
+    The variance is summed over all positions with weights exp(-2 ``tilt`` V), given the values
+    so far and those at points chosen before. The point of the largest variance of its own lies
+    at an edge, and reduces that of the mass by little.
     """
     heights, z = process.value(positions), process.whitening.apply(positions)
     left = process.posterior.covariance(z, z)

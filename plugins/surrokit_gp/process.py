@@ -266,7 +266,7 @@ class ProcessLearner(KeepingLearner):
         if not np.isfinite(total):
             raise SurrogateFitError(
                 f"the values of the training rows range over [{low:.3g}, {high:.3g}], and their "
-                "squares overflow; rescale U, or explore until the chains have settled"
+                "squares overflow; rescale U, or explore until the chains have converged"
             )
 
     # --- of equations ---

@@ -296,7 +296,7 @@ class QuadraticGaussianProcess:
     far from all points V rises as a normal density falls. Values far above the least one, where the
     density is next to nothing, are flattened. Scales are those of the largest posterior density.
 
-    The cost of a fit grows with the cube of the number of points, of which the thousand of least U
+    The cost of a fit grows with the cube of the number of points, and only the thousand of least U
     are used. Beyond some twelve dimensions another surrogate does better. A mean function of a
     quadratic with a squared-exponential kernel is that of Acerbi (2018).
     """

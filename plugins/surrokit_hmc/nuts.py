@@ -16,7 +16,7 @@ from surrokit_hmc.trajectories import Trajectories
 
 @attrs.frozen(kw_only=True, eq=False)
 class NUTS(Sampler):
-    """Paths that double until they turn back, of which one point is drawn by weight.
+    """Paths that double until they turn back, and one point of them, drawn by weight.
 
     Hoffman and Gelman (2014, arXiv:1111.4246), in the multinomial form of Betancourt (2017,
     arXiv:1701.02434, appendix A): points count by exp(-H), the sample of the newer half is

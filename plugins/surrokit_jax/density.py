@@ -51,7 +51,7 @@ def from_jax(
     dim
         Numbers in a position, at least 1; enough where they need no names and bounds.
     example
-        In place of ``parameters``: a tree of arrays, such as nested dictionaries, of which names
+        In place of ``parameters``: a tree of arrays, such as nested dictionaries, whose names
         and shapes are taken. A path of keys is a name, such as ``layer.weights``.
     plausible
         As for :func:`surrokit.potential`.
@@ -177,7 +177,7 @@ def derivatives_of(potential: Function) -> dict[str, Function]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class JaxPotential:
-    """A potential of which every method is compiled at its first call.
+    """A potential whose methods are compiled each at its first call.
 
     ``functions`` are U and its derivatives, offered up to an ``order``.
     """

@@ -56,7 +56,7 @@ class Approach:
             if done and (modes := search.found) is not None:
                 chains, modes = begin_about(exact, modes, chains, rng)
                 found = Findings(chains=chains, modes=modes)
-                if modes.believed:
+                if modes.reliable:
                     near = modes.covariances[modes.nearest(chains.positions)].mean(axis=0)
                     found = attrs.evolve(found, covariance=near, mode=modes.positions[0])
             yield Explored(findings=found, step=idle(n), rows=start.evaluated(), done=done)
@@ -85,8 +85,8 @@ def begin_about(
 ) -> tuple[ChainState, Modes]:
     """Return chains at draws about the modes that matter, and the modes, that of least U first.
 
-    Chains stay where they are, and modes are not ``believed``, where one of these or the deepest is
-    in a funnel: there searches end in a neck, as the density has no bound, and next to no mass is
+    Chains stay where they are, and modes are not ``reliable``, where one of these or the deepest is
+    in a funnel: there searches end in a funnel, as the density has no bound, and next to no mass is
     about. A Newton step from there would still gain half a nat for each dimension, where in a shape
     that is merely unlike a normal one it is nearly level. A gradient is evaluated for each chain,
     and some more where draws about modes are far above what was predicted.
@@ -106,7 +106,7 @@ def begin_about(
         slopes = chains_at(exact, few.positions).cache["gradient"]
         gains = 0.5 * np.einsum("ki,kij,kj->k", slopes, few.covariances, slopes)
         if gains.max() > 0.5 * dim:
-            return chains, attrs.evolve(modes, believed=False)
+            return chains, attrs.evolve(modes, reliable=False)
     return now, modes
 
 
@@ -135,6 +135,6 @@ def _about(
 def quotas(shares: FloatArray, n: int) -> IntArray:
     """Return how many of n to take of each kind: by its share (k,), and one at least."""
     counts = np.ones(len(shares), dtype=np.int64)
-    for _ in range(n - len(shares)):  # whoever has least of what is due comes next
+    for _ in range(n - len(shares)):  # who has least of what is due comes next
         counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
     return counts

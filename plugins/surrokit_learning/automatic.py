@@ -338,7 +338,7 @@ def _for_few_values(
     if surrogate is None or explorer is None or not _by_few_values(recipe):
         return None
     calls = recipe.budget.calls or 0
-    most = calls - LAST_ROUND - max(int(target.paid) - recipe.chains, 0)
+    most = calls - LAST_ROUND - max(int(target.n_calls) - recipe.chains, 0)
     if most <= 2 * recipe.exact.dim + 2:  # too few for both
         most = max(calls - 1, 1)
     return {"surrogate": surrogate, "explorer": (explorer, {"evaluations": most})}

@@ -91,10 +91,11 @@ def inverse_curvature(hessian: FloatArray) -> FloatArray:
 def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations) -> FloatArray:
     """Return the inverse of the symmetric matrix H that fits best to slope + H (q - mode).
 
-    Where rows say nothing of a direction, it has the usual curvature of the others. Searches go
-    along few directions, and in these again and again, where a covariance of positions or
-    gradients degenerates. The gradient at the mode (dim,) is ``slope (dim,)``, which need not
-    vanish altogether. Rows, with finite gradients, that lie far above the least count little.
+    Where rows have no information about a direction, it has the usual curvature of the others.
+    Searches go along few directions, and in these again and again, where a covariance of
+    positions or gradients degenerates. The gradient at the mode (dim,) is ``slope (dim,)``,
+    which need not vanish altogether. Rows, with finite gradients, that lie far above the least
+    count little.
     """
     assert rows.gradients is not None
     dim, little = float(len(mode)), 1e-3 * np.eye(len(mode))  # beside a row of data as 1

@@ -38,7 +38,7 @@ class SamplerExplorer:
         The exact kernel.
     iterations
         How long to explore; None for half of the warm-up, or a quarter of it where gradients are
-        evaluated, of which a surrogate needs fewer.
+        evaluated, and a surrogate needs fewer.
     evaluations
         Stop as soon as there are so many rows to learn from.
     discard
@@ -91,10 +91,10 @@ class SamplerExplorer:
                 yield Explored(findings=found, step=each.step)
         if arrived is not None:
             positions, modes = arrived.findings.chains.positions, arrived.findings.modes
-            believed = modes is not None and modes.believed
+            reliable = modes is not None and modes.reliable
             covariance, length_left = arrived.findings.covariance, length - taken
             tuner = Tuner.start(
-                sampler, length_left, *positions.shape, arrived=believed, covariance=covariance
+                sampler, length_left, *positions.shape, arrived=reliable, covariance=covariance
             )
         kernel, decider = sampler.bind(exact, tuner.tuning), self.correction.bind(exact)
         chains = decider.start(positions, kernel.cache(positions), kernel.potential)
@@ -142,7 +142,7 @@ class SamplerExplorer:
     def _rows_near(self, modes: Modes | None, rows: Evaluations) -> Evaluations:
         """Return the rows near modes: searches begin far away, where heavy tails are not high."""
         dim = rows.positions.shape[1]
-        if modes is None or not modes.believed or self.learn_from != "all":
+        if modes is None or not modes.reliable or self.learn_from != "all":
             return Evaluations.empty(dim)
         near = modes.distances(rows.positions) <= 2.0 + np.sqrt(dim)  # as draws of a normal are
         return rows.take(near & np.isfinite(rows.values))

@@ -44,7 +44,7 @@ class Survey:
     steps: int = 0  # iterations so far
     over: bool = False
     price: int = 1  # calls of a point with what is learnt there: values make up differences
-    n_draws: int = 4000  # usual ones, or as many as may be paid for
+    n_draws: int = 4000  # usual ones, or as many as may be evaluated
     ready: bool = False  # whether there are points enough for a surrogate
     n_first: int = 0  # points before that
     approximated: float = 0.0  # predicted acceptance of draws of the Laplace approximation
@@ -65,7 +65,7 @@ class Survey:
         # beside the search by gradients half a batch tells enough
         self.few = max(batch // 2, 1) if by_gradients else batch
         self._withheld: Evaluations | None = Evaluations.empty(self.dim)  # until a search is over
-        self._believed = True  # that mass is about the modes
+        self._accepted = True  # that mass is about the modes
         self._known_values = np.empty(0)  # of evaluations that were made before
 
     def recall(self, past: Past) -> None:
@@ -142,7 +142,7 @@ class Survey:
     def modes(self) -> Modes | None:
         """The modes that were found; None where they were not looked for."""
         found = None if self.search is None else self.search.found
-        return None if found is None else attrs.evolve(found, believed=self._believed)
+        return None if found is None else attrs.evolve(found, reliable=self._accepted)
 
     @property
     def several(self) -> Modes | None:
@@ -189,7 +189,7 @@ class Survey:
         """Take note of evaluations, and return those that are to be learnt from.
 
         All of them, but for those from the way to modes that lie far above, which wait until the
-        search is over. They say nothing of where the target has its mass, and the outputs
+        search is over. They do not show where the target has its mass, and the outputs
         of a forward map may be so large there that no weight makes up for it.
         """
         failed = evaluated.positions[~np.isfinite(evaluated.values)]
@@ -229,9 +229,9 @@ class Survey:
         if modes is None or (rows < 0).any():
             return
         chains = ChainState(positions=starts, values=self.seen.values[rows], cache={})
-        if not begin_about(self.exact, modes, chains, rng)[1].believed:
+        if not begin_about(self.exact, modes, chains, rng)[1].reliable:
             self.chains, self.mode, self.covariance = chains, None, None
-            self._believed = False
+            self._accepted = False
 
     # --- where to evaluate next ---
 

@@ -95,13 +95,13 @@ def regression(
     given = {"scale": scale, "degrees": degrees, "size": size, "shape": shape}
     settings = {name: number for name, number in given.items() if number is not None}
     if family == "multinomial":
-        _refuse("multinomial", {**settings, "offset": offset, "event": event})
+        _reject("multinomial", {**settings, "offset": offset, "event": event})
         return MultinomialLogit(design, response, prior, weights, columns)
     if family == "ordinal":
-        _refuse("ordinal", {**settings, "event": event, "columns": columns})
+        _reject("ordinal", {**settings, "event": event, "columns": columns})
         return ordinal(design, response, prior, offset, weights)
     if isinstance(family, Family):
-        _refuse(family.name, settings)
+        _reject(family.name, settings)
         chosen = family
     elif family in TERMS:
         chosen = families.family(family, **settings)
@@ -116,7 +116,7 @@ def regression(
     return GeneralizedLinearModel(design, response, chosen, prior, offset, weights, columns)
 
 
-def _refuse(family: str, settings: Mapping[str, Any]) -> None:
+def _reject(family: str, settings: Mapping[str, Any]) -> None:
     odd = [name for name, value in settings.items() if value is not None]
     if odd:
         raise ConfigurationError(

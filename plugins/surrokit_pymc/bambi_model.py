@@ -50,7 +50,7 @@ def from_bambi(
     MissingDependencyError
         If Bambi is not installed, or JAX where it is asked for.
     ConfigurationError
-        If it is no model of Bambi, or its model of PyMC is refused.
+        If it is no model of Bambi, or its model of PyMC is rejected.
     """
     bambi = load_library("bambi", "bambi")
     if not isinstance(model, bambi.Model):

@@ -156,7 +156,7 @@ def _observed(frozen: Any) -> dict[str, Any]:
 
 
 def check_model(model: Any) -> list[str]:
-    """Return the names of a model's free variables, all of which are real."""
+    """Return the names of a model's free variables, which are all real."""
     pymc = load_pymc()
     if not isinstance(model, pymc.Model):
         raise ConfigurationError(

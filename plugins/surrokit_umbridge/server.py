@@ -40,7 +40,7 @@ class Server:
     ----------
     host
         Who may ask: programs on this machine by default, all that reach it with ``"0.0.0.0"``.
-        Pages in a browser may not. There is no password, and whoever may ask can have the target
+        Pages in a browser may not. There is no password, and who may ask can have the target
         evaluated at any position.
     port
         Where; 0 for one that is free.

@@ -40,7 +40,7 @@ class CoordinateMap(ABC):
 
     @abstractmethod
     def to_unbounded(self, q: FloatArray) -> FloatArray:
-        """Return z at q, of which there may be several; NaN or infinite where q is not inside."""
+        """Return z, one or several, at q; NaN or infinite where q is not inside."""
 
     @abstractmethod
     def volume(self, z: FloatArray) -> Pair:
@@ -117,7 +117,7 @@ AWAY = 4.0
 Without it, where lengths are those of a standard normal vector as in Stan, the density of vectors
 is highest at the origin. It has no derivatives there, so searches for modes end where no mode is.
 
-A smaller power makes an angle of which nothing is known cheaper (10 gradients an effective draw
+A smaller power makes an unknown angle cheaper (10 gradients an effective draw
 with 4, 7 with 2, 5 with 1), and one that is well known worse: of 1,200 paths for a direction known
 to 1/17, 1 or 2 diverged with 4, 5 with 2, and 10 to 16 with 1.
 """
@@ -168,7 +168,7 @@ class UnitVector(_Sized):
 
 @attrs.frozen
 class Circular(Constraint):
-    """Angles in (-pi, pi], of which both ends are one.
+    """Angles in (-pi, pi], whose ends are one.
 
     Each is the direction of a vector in the plane. So chains cross the ends as they cross any other
     angle. z holds all x and then all y.

@@ -232,11 +232,11 @@ class ModelMap(CoordinateMap):
         return z
 
     def vjp(self, z: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Refuse; see :meth:`refuse_evaluations`."""
+        """Reject; see :meth:`reject_evaluations`."""
         del z, gradient
-        self.refuse_evaluations()
+        self.reject_evaluations()
 
-    def refuse_evaluations(self) -> NoReturn:
+    def reject_evaluations(self) -> NoReturn:
         """Raise ConfigurationError: the library keeps the slopes of its map to itself."""
         raise ConfigurationError(
             "evaluations in the user's coordinates cannot be taken over, since the model's library "

@@ -329,7 +329,7 @@ def unit_vector(size: int) -> Parameter:
 
 
 def circular(shape: Shape = ()) -> Parameter:
-    """Declare angles in (-pi, pi], both ends of which are one; the shape is as for :func:`real`."""
+    """Declare angles in (-pi, pi], whose ends are one; the shape is as for :func:`real`."""
     return _tied(Circular(_shape(shape)))
 
 
@@ -377,7 +377,7 @@ class Plausible:
         for name, spec in parameters.specs.items():
             if spec.constraint is not None:
                 raise ConfigurationError(
-                    f"{name!r} is {spec.constraint.meaning}, of which no range can be given; leave "
+                    f"{name!r} is {spec.constraint.meaning}, which has no range; leave "
                     "plausible out, and give initial positions instead"
                 )
         if not isinstance(ranges, Mapping) or set(ranges) != set(parameters.specs):

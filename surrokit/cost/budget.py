@@ -61,7 +61,7 @@ class Budget:
     Calls and seconds count from the first exact call on, exploration and warm-up included. A limit
     that stops a run at a random moment biases the draws, the more so if the costs of iterations
     vary and draws are few. Where this matters, the number of draws is predicted from the costs of
-    the warm-up, and settled before the first draw. A call that would exceed ``max_calls`` is never
+    the warm-up, and fixed before the first draw. A call that would exceed ``max_calls`` is never
     made. When the seconds are over, the run waits for the call in progress, and drops the iteration
     in progress. The goals for draws are checked now and then, on kept draws only.
 
@@ -72,7 +72,7 @@ class Budget:
         as its share of an evaluation of all rows. With None a run ends at a default limit, many
         times the calls that such a run takes as a rule; with infinity there is no limit.
     max_seconds
-        Wall time; a settled number of draws may take a tenth longer.
+        Wall time; a fixed number of draws may take a tenth longer.
     target_ess
         Smallest effective sample size of any parameter: the least of bulk, tail and that of
         squared distances from the mean.
@@ -153,7 +153,7 @@ def join_limits(budget: object, limits: Mapping[str, float | None]) -> Budget:
     return attrs.evolve(budget, **given)
 
 
-def calls_paid(calls: Mapping[str, int], n_rows: int | None) -> float:
+def count_calls(calls: Mapping[str, int], n_rows: int | None) -> float:
     """Return the number of exact calls of all kinds.
 
     Parameters

@@ -134,7 +134,7 @@ def measure_starts(
     now
         A clock, in seconds.
     left
-        Seconds that are left to the run; where these pay for few differences of values, or such
+        Seconds that are left to the run; where these evaluate few differences of values, or such
         differences tell nothing, the target goes by values from here on. None without a limit.
 
     Returns
@@ -208,7 +208,7 @@ def _time_calls(
 def _go_by_values_if_dear(
     target: RecordingPotential, positions: FloatArray, now: Callable[[], float], left: float
 ) -> None:
-    """Leave differences aside where the time left pays for fewer than a search takes."""
+    """Leave differences aside where the time left evaluates fewer than a search takes."""
     before = now()
     target.value(positions)
     value = (now() - before) / len(positions)

@@ -149,7 +149,7 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
         for pairs in ways.values()
         if (part := _beyond(draws, pairs)) <= FEWEST_EXCHANGED
     ]
-    if not moved or 1 + len(moved) > PART_EXCHANGED * target.paid:
+    if not moved or 1 + len(moved) > PART_EXCHANGED * target.n_calls:
         return None
     draw = draws[len(draws) // 2]
     places = np.tile(draw, (1 + len(moved), 1))
@@ -270,12 +270,12 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
     places : ndarray of shape (n, dim)
         Where chains have been. Failures far from there may be mere overflow, and do not count.
     """
-    account, before = target.rejections.account, target.paid
+    account, before = target.rejections.account, target.n_calls
     is_first = not account.recheck.tried
     try:
         for call, position in account.take_near(places):
             seen = account.recheck
-            costs = seen.tried >= FEW and target.paid - before > PART * before
+            costs = seen.tried >= FEW and target.n_calls - before > PART * before
             if seen.tried == MOST or seen.worked == ENOUGH or costs:
                 break
             worked = _works(target, call, position)
@@ -291,7 +291,7 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
 def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:
     """Evaluate U once more at some positions where it was infinite, and note where it is not."""
-    account, before = target.rejections.account, target.paid
+    account, before = target.rejections.account, target.n_calls
     found: list[tuple[CallKind, FloatArray]] = [("value", row) for row in account.infinite]
     for _, position in different_near(found, places):
         seen = account.recheck

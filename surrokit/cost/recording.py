@@ -16,7 +16,7 @@ from surrokit.arguments import all_finite, check_positions
 from surrokit.capabilities import BY_NAME, CallKind, Method
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.budget import calls_paid
+from surrokit.cost.budget import count_calls
 from surrokit.errors import TargetError
 from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount
 from surrokit.interfaces import Evaluations
@@ -333,13 +333,13 @@ class RecordingPotential:
 
     @property
     def calls_per_gradient(self) -> int:
-        """Exact calls that a gradient of the target pays for."""
+        """Exact calls that a gradient of the target evaluates."""
         return calls_per_gradient(self.target)
 
     @property
-    def paid(self) -> float:
+    def n_calls(self) -> float:
         """Calls of all kinds so far; a data row counts as its share of all rows."""
-        return calls_paid(self.calls_made.counts, self._n_rows)
+        return count_calls(self.calls_made.counts, self._n_rows)
 
     @property
     def failures(self) -> int:
@@ -389,7 +389,7 @@ class RecordingPotential:
             calls.journal = None if type(journal) is NoJournal else journal
 
     @contextmanager
-    def pay_gradients(self, wanted: bool = True) -> Iterator[None]:
+    def evaluating_gradients(self, wanted: bool = True) -> Iterator[None]:
         """Evaluate and keep, in the block, gradients with values, if ``wanted`` and offered."""
         self._with_gradients = wanted and self._keeps and can.GRADIENT in self.capabilities
         try:
@@ -424,7 +424,7 @@ class RecordingPotential:
     def drain(self) -> Evaluations:
         """Return the evaluations since the last drain, and forget them.
 
-        U is infinite in them where it is a penalty, of which nothing is to be learnt.
+        U is infinite in them where it is a penalty, which no surrogate learns.
         """
         blocks, self._blocks = self._blocks, []
         return self._without_penalties(Evaluations.join(blocks, self.dim))
@@ -444,7 +444,7 @@ class RecordingPotential:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return exact U, shape (n,); ``inf`` where it could not be evaluated.
 
-        Within :meth:`pay_gradients` its gradient (for a forward potential its Jacobian) is
+        Within :meth:`evaluating_gradients` its gradient (for a forward potential its Jacobian) is
         evaluated, counted and kept as well.
         """
         if self._with_gradients:
@@ -473,7 +473,7 @@ class RecordingPotential:
         return values, gradients
 
     def gradient(self, positions: FloatArray) -> FloatArray:
-        """Return the exact gradient, shape (n, dim); the value is paid too where it is kept."""
+        """Return the exact gradient, shape (n, dim); and the value where it is kept."""
         if self._keeps or not self._has_lone:
             return self.value_and_gradient(positions)[1]
         with self.rejections.evaluating("gradient", positions):

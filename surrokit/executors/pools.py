@@ -140,7 +140,7 @@ class Threads(WorkerPool):
     def close(self) -> None:
         """End the threads if they are our own, without waiting for those at work.
 
-        A target with a method ``give_up`` is told that nobody waits for its calls any more.
+        A target with a method ``give_up`` is notified that nobody waits for its calls any more.
         """
         self.closed = True
         if self._own:

@@ -174,7 +174,7 @@ def works_by_position(integrator: object) -> bool:
 def demand_kind(
     who: str, metric: object, integrator: object = None, *, by_position: bool = False
 ) -> None:
-    """Refuse parts for the other kind of mass matrix: one for all positions, or one by position.
+    """Reject parts for the other kind of mass matrix: one for all positions, or one by position.
 
     Raises
     ------

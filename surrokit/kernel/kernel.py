@@ -38,7 +38,7 @@ def latest(
     """Let a method of a sampler remember its result for the latest covariance; None for None.
 
     Tuning binds a sampler anew in every iteration, but the covariance (dim, dim) changes only a few
-    times, and a matrix decomposition is paid only then. Covariances are compared by identity.
+    times, and a matrix decomposition is made only then. Covariances are compared by identity.
     """
     known: WeakKeyDictionary[Owner, tuple[FloatArray, Result]] = WeakKeyDictionary()
 
@@ -346,12 +346,12 @@ class Moves(Binding):
         return *super().identity, self.decider
 
     def take_in(self, findings: Findings) -> None:
-        """Take over the findings of an exploration so far."""
+        """Adopt the findings of an exploration so far."""
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
 
     def hand_over(self, findings: Findings) -> Findings:
-        """Return findings with the chains as they are, for another kernel to take over."""
+        """Return findings with the chains as they are, for another kernel."""
         return attrs.evolve(
             findings,
             chains=self.state,
@@ -416,7 +416,7 @@ class Moves(Binding):
         return info
 
     def move_to(self, state: ChainState, *, tune: bool) -> None:
-        """Take over the state to which another kernel took the chains."""
+        """Adopt the state to which another kernel brought the chains."""
         if tune:
             self._use(self._tuner.skip(state.positions))
         self.chains = self.look_up(state)
@@ -433,7 +433,7 @@ class Moves(Binding):
         self._begin_deciding()
 
     def prepare(self, near: FloatArray) -> bool:
-        """Let the correction pay for what it must know; return whether that changed it."""
+        """Let the correction evaluate what it must know; return whether that changed it."""
         prepared = self.decider.prepare(near)
         if prepared is self.decider:
             return False
@@ -490,7 +490,7 @@ class ExactMoves(Binding):
         last = self._last
         if last is None or last.positions is not state.positions:
             state = self.look_up(state)
-        else:  # the cache of the last transition, so that nothing is paid twice
+        else:  # the cache of the last transition, so that nothing is evaluated twice
             state = self.renew(attrs.evolve(state, cache=last.cache))
         self._last, info = self._decider.decide(state, self.kernel.propose(state, rng), rng)
         if tune:

@@ -23,8 +23,8 @@ from surrokit.modes import Searches
 from surrokit.plan.recipe import (
     LARGEST,
     PARTS,
+    Extension,
     Recipe,
-    Sequel,
     arguments_of,
     can_write,
     from_plain,
@@ -37,7 +37,7 @@ from surrokit.plan.repair import Safety
 from surrokit.potentials import Potential
 from surrokit.progress import duration
 from surrokit.registry.catalogue import Spec, default_catalogue
-from surrokit.result.records import Adaptation, Choice, Rescue
+from surrokit.result.records import Adaptation, Choice, Repair
 from surrokit.targets.differences import Differences
 
 PROGRESS = "progress"
@@ -75,7 +75,7 @@ class Account:
 class WeightsAccount:
     """What there is to say of weighted answers beside their rounds."""
 
-    refused: str | None
+    reason: str | None
     rejected: int
     calls: float
     unnormalized: tuple[str, ...]
@@ -140,8 +140,8 @@ class Settings:
 _FIELDS = {
     of: get_type_hints(of)
     for of in (
-        *(Account, WeightsAccount, Adaptation, Rescue, Searches, Choice, FailureKind, Recheck),
-        *(Settings, Sequel, Safety, Budget),
+        *(Account, WeightsAccount, Adaptation, Repair, Searches, Choice, FailureKind, Recheck),
+        *(Settings, Extension, Safety, Budget),
     )
 }
 
@@ -303,7 +303,7 @@ def read_arguments(store: Store) -> dict[str, Any]:
         settings, parts = _settings(store, facts)
         parts |= dict.fromkeys(settings.objects, ...)
         asked = _recipe(settings, facts, cast(Potential, None), parts)
-        asked = read_sequels(store, asked)[-1].asked_of(asked)
+        asked = read_extensions(store, asked)[-1].asked_of(asked)
         seed, target = seed_of(read_generator(store)), from_plain(settings.target)
         return arguments_of(attrs.evolve(asked, target=target, seed=seed))
 
@@ -311,17 +311,17 @@ def read_arguments(store: Store) -> dict[str, Any]:
 # --- sessions ---
 
 
-def write_sequels(store: Store, sequels: Sequence[Sequel]) -> None:
+def write_extensions(store: Store, extensions: Sequence[Extension]) -> None:
     """Write the sessions of a run."""
-    store.write_facts({"sequels": [attrs.asdict(each) for each in sequels]})
+    store.write_facts({"extensions": [attrs.asdict(each) for each in extensions]})
 
 
-def read_sequels(store: Store, asked: Recipe) -> list[Sequel]:
+def read_extensions(store: Store, asked: Recipe) -> list[Extension]:
     """Return the sessions of a run so far, at least the first one."""
     with reading(store.path):
-        told = store.facts().get("sequels", [])
+        told = store.facts().get("extensions", [])
         _check_bounds(store.path, *told)
-        return [structure(Sequel, each) for each in told] or [Sequel.of(asked)]
+        return [structure(Extension, each) for each in told] or [Extension.of(asked)]
 
 
 # --- the generator ---

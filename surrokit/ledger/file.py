@@ -30,7 +30,14 @@ INTERVAL = 1.0
 """Seconds between blocks of draws, and between notes of how far the run is."""
 
 _ESTIMATED = ("value", "error", "effective", "degrees", "calls")
-_ARRAYS = ("draws", "paid", "log_weights", "log_evens", "hindsight", "tilt")
+_ARRAYS = (
+    "draws",
+    "evaluated",
+    "log_weights",
+    "log_surrogate_weights",
+    "predictive_variance",
+    "density_ratio",
+)
 
 
 def _write_block(store: Store, stage: str, arrays: Arrays) -> None:
@@ -82,7 +89,7 @@ def read_weights(store: Store, told: WeightsAccount, dim: int) -> Weights:
     rounds, constants = [], []
     with reading(store.path):
         for number, arrays in _read_blocks(store, ROUND):
-            if arrays["paid"].shape[1] != dim:
+            if arrays["evaluated"].shape[1] != dim:
                 raise ValueError(f"the round of block {number} has another dimension")
             constant = dict(zip(_ESTIMATED, arrays.pop("constant"), strict=True))
             learnt = int(arrays.pop("learnt")[0])
@@ -93,7 +100,7 @@ def read_weights(store: Store, told: WeightsAccount, dim: int) -> Weights:
             constants.append(Estimate(**constant))
         return Weights(
             answer=Answer(rounds=tuple(rounds), calls=told.calls) if rounds else None,
-            refused=told.refused or (None if rounds else "their rounds are not in this file"),
+            reason=told.reason or (None if rounds else "their rounds are not in this file"),
             rejected=told.rejected,
             of_surrogates=tuple(constants),
             unnormalized=told.unnormalized,
@@ -141,7 +148,7 @@ class RunFile:
     def tell(
         self, account: Callable[[], Mapping[str, Any]], weighed: Callable[[], Weights | None]
     ) -> None:
-        """Remember who tells what the run has done so far, and what came of weighted answers."""
+        """Remember what reports how far the run is, and what came of weighted answers."""
         self._account, self._weighed = account, weighed
 
     def write_progress(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Evaluations of earlier runs, which teach a new one and are not paid for again."""
+"""Evaluations of earlier runs, which teach a new one and are not evaluated again."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _agrees(past: Past, known: Evaluations) -> bool:
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
     """Return a recipe with more evaluations, and draws, if anything may learn from them.
 
-    Whoever gives starts wants chains to begin there.
+    Who gives starts wants chains to begin there.
     """
     surrogate = asked.surrogate
     learns = asked.is_open or not (surrogate in (None, "none") or is_ready(surrogate))

@@ -91,7 +91,7 @@ class Ledger:
 
     @property
     def calls(self) -> dict[str, int]:
-        """Calls that were paid for, by kind, without single data rows."""
+        """Calls that were made, by kind, without single data rows."""
         counts: Counter[str] = Counter()
         for event in self.events():
             counts.update(event.counts)

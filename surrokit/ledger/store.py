@@ -260,7 +260,7 @@ class Store:
     def made(cls, path: Path, facts: Mapping[str, Any]) -> Store:
         """Return a new file with some facts, to write on; only its owner can read it.
 
-        It gets its name when it is whole, whatever ends the process. Whoever may make the same file
+        It gets its name when it is whole, whatever ends the process. Who may make the same file
         holds its lock.
         """
         with made_beside(path.absolute()) as new:
@@ -304,7 +304,7 @@ class Store:
     def _check_tables(self) -> None:
         """Raise unless the tables are those of a ledger.
 
-        Views, triggers and virtual tables are refused: whoever reads or writes these runs what is
+        Views, triggers and virtual tables are rejected: who reads or writes these runs what is
         in the file.
         """
         self.execute("PRAGMA trusted_schema = OFF")

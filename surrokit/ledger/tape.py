@@ -44,7 +44,7 @@ class Event:
     results: tuple[FloatArray, ...] | None = None  # (n, ...) each; None where every row failed
     quantities: tuple[str, ...] = ()  # names of the last results
     seconds: float = 0.0  # of the batch
-    counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were paid for
+    counts: Mapping[str, int] = attrs.field(factory=dict)  # kind to calls that were made
     causes: Mapping[int, Cause] = attrs.field(factory=dict)  # row to why it failed
     cures: Sequence[Cure] = ()
     readings: FloatArray = attrs.field(
@@ -232,7 +232,7 @@ class Tape:
     ) -> None:
         """Take note that an iteration is done, with the chains at ``positions`` (n, dim).
 
-        Exact U there, ``values`` (n,), also tells of an energy that is not the one before.
+        Exact U there, ``values`` (n,), also shows an energy that is not the one before.
         """
         self.stage, self.iteration = stage, iteration
         passed, self._passed = self._passed, None
@@ -259,7 +259,7 @@ class Tape:
     # --- calls ---
 
     def answer(self, call: Call) -> Answer:
-        """Return the answer that the ledger holds, or else pay for it and keep it.
+        """Return the answer that the ledger holds, or else evaluate it and keep it.
 
         Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
         is raised where the run went on without a call that is made aside.

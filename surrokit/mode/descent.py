@@ -33,7 +33,7 @@ TOLERANCE = 1e-3
 """Nats above the mode at which a search may end: 0.045 standard deviations away."""
 
 Until: TypeAlias = Callable[[FloatArray, float, FloatArray], bool]
-"""Tells from a position (dim,), the potential and its gradient there whether a search may end."""
+"""Decides from a position (dim,), the potential and its gradient there whether a search may end."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class Mode:
     gradient : ndarray of shape (dim,)
     decrement : float or None
         g^T H^-1 g / 2, the nats that one more Newton step would gain; None where no matrix is
-        known of which the potential is a bowl.
+        known within which the potential is convex.
     hessian : ndarray of shape (dim, dim) or None
         Second derivatives there, or the Gauss-Newton or Fisher matrix in place of them.
     converged : bool
@@ -139,7 +139,7 @@ class Enough(Exception):  # noqa: N818 - not an error
 
 
 class _Flat(Exception):  # noqa: N818 - not an error
-    """The potential has no curvature at all, of which Newton's method makes no step."""
+    """The potential has no curvature at all, and Newton's method no step."""
 
 
 @attrs.frozen(eq=False)

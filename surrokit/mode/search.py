@@ -48,7 +48,7 @@ def demand_walls(
 
     Those are looked along in which second derivatives vanish. Where there are none it is those that
     neither the ``gradients (n, dim)`` of a search have, which lie in the few directions it went,
-    nor some ``beside`` the mode: each is taken where the others say nothing yet. Two values are
+    nor some ``beside`` the mode: each is taken where the others have none yet. Two values are
     evaluated far away.
 
     Raises

@@ -1,4 +1,4 @@
-"""Starts of chains, and evaluations that the user has paid for already."""
+"""Starts of chains, and evaluations that the user has evaluated already."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
             f"target has dim {transform.n_user}"
         )
     if isinstance(line := from_line_of(transform), ModelMap):
-        line.refuse_evaluations()
+        line.reject_evaluations()
     z = transform.to_unbounded(evaluations.positions)
     inside = np.asarray(np.isfinite(z).all(axis=1))
     kept, z = evaluations.take(inside), z[inside]

@@ -176,7 +176,7 @@ class Memo:
         rows: FloatArray,
         evaluate: Callable[[FloatArray], Answer],
     ) -> Answer:
-        """Return the answer for rows of which only unknown ones are evaluated.
+        """Return the answer for rows; only unknown ones are evaluated.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Calls:
         self._is_aside = self._is_afresh = False
 
     def begin(self, n: int) -> None:
-        """Note failures afresh, by the numbers of n rows of which those of calls are parts."""
+        """Note failures afresh, by the numbers of n rows, to which those of calls belong."""
         self.causes, self.cures, self.beside, self._n = {}, [], {}, n
 
     def keep(self, positions: FloatArray, outputs: FloatArray | None) -> None:
@@ -375,7 +375,7 @@ class Calls:
         return answer.results
 
     def count(self, kind: CallKind, n: int) -> None:
-        """Count n positions (or data rows), unless the guard refuses them."""
+        """Count n positions (or data rows), unless the guard rejects them."""
         if self.guard is not None:
             self.guard(kind, n)
         self.counts[kind] += n

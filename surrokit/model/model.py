@@ -188,7 +188,7 @@ class Wrapper:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why the inner potential lacks capabilities, by name, as far as it tells."""
+        """Why the inner potential lacks capabilities, by name, as far as is known."""
         told: Mapping[str, str] = getattr(self.inner, "missing", {})
         return told
 

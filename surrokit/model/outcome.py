@@ -51,7 +51,7 @@ def place_of(error: Exception) -> Place | None:
 
 
 def say_place(error: Exception, place: Place | None) -> None:
-    """Say where an exception was raised whose traceback is lost or tells nothing; None: nowhere."""
+    """Say where an exception was raised whose traceback is lost or of no use; None: nowhere."""
     with suppress(AttributeError):  # some exceptions take no attributes
         setattr(error, _PLACE, place)
 
@@ -96,7 +96,7 @@ class Cause:
 
     @classmethod
     def of(cls, error: Exception) -> Cause:
-        """Return what an exception tells."""
+        """Return what an exception reports."""
         return cls(kind=kind_of(error), report=report_of(error))
 
 

@@ -140,7 +140,7 @@ class Plan:
     def begins_about_modes(self, found: Findings | None) -> bool:
         """Return whether exact chains begin about modes that were found."""
         modes = None if found is None else found.modes
-        return modes is not None and modes.believed and self.learner is None
+        return modes is not None and modes.reliable and self.learner is None
 
     def warmup_left(self, found: Findings | None, iteration: int, *, takes_over: bool) -> int:
         """Return the iterations of warm-up that are left after an exploration.
@@ -154,7 +154,7 @@ class Plan:
         """
         recipe, is_open = self.recipe, self.recipe.warmup is None
         rest = recipe.most_warmup - iteration
-        is_led = found is None or found.modes is None or found.modes.believed
+        is_led = found is None or found.modes is None or found.modes.reliable
         if takes_over and is_led:
             return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
         if is_open and found is not None and found.tuning is not None:
@@ -500,7 +500,7 @@ def _check_weighing(plan: Plan, weigher: Weigher) -> None:
     if draws is not None and not weigher.next_size(0, 0, draws * recipe.chains):
         raise ConfigurationError(
             f"draws={draws} of {recipe.chains} chains are fewer than a round of weighted "
-            "answers pays for; ask for more, or leave draws out and give a budget with "
+            "answers evaluates; ask for more, or leave draws out and give a budget with "
             "target_mcse, or max_calls"
         )
     if recipe.budget.target_rhat is not None:

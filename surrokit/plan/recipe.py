@@ -108,7 +108,7 @@ class Recipe:
         Starts of the chains in the sampling coordinates; once calls are timed, the positions that
         were used for that.
     evaluations
-        Exact evaluations already paid for, in the sampling coordinates.
+        Exact evaluations already made, in the sampling coordinates.
     past
         Draws of earlier runs; None without.
     on_error
@@ -177,7 +177,7 @@ class Recipe:
     @property
     def most_draws(self) -> int:
         """Most draws of each chain."""
-        return Sequel.of(self).most_draws
+        return Extension.of(self).most_draws
 
     @property
     def wanted_draws(self) -> int:
@@ -252,7 +252,7 @@ LIMITS: Final = ("max_calls", "max_seconds")
 
 
 @attrs.frozen(kw_only=True)
-class Sequel:
+class Extension:
     """Sizes and limits of a session of a run; what was decided before stays as it was.
 
     Parameters
@@ -268,7 +268,7 @@ class Sequel:
     after: int = attrs.field(default=0, eq=False)
 
     @classmethod
-    def of(cls, recipe: Recipe) -> Sequel:
+    def of(cls, recipe: Recipe) -> Extension:
         """Return the sizes and limits that a recipe has."""
         return cls(draws=recipe.draws, budget=recipe.budget)
 
@@ -314,7 +314,7 @@ def make_room(changed: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
 class Policy(Protocol):
     """Picks the parts of a run where its user names neither a sampler nor a surrogate.
 
-    It is told what the target offers and what its calls cost, and finds parts by the purposes that
+    It receives what the target offers and what its calls cost, and finds parts by the purposes that
     their components name (:meth:`surrokit.registry.catalogue.Catalogue.serving`).
     """
 
@@ -326,7 +326,7 @@ class Policy(Protocol):
         costs: Costs,
         rng: np.random.Generator,
     ) -> Recipe:
-        """Return a recipe with its parts picked; the run pays for the calls made for that.
+        """Return a recipe with its parts picked; the run evaluates the calls made for that.
 
         The policy may also set ``exploration``, the limit of what the search for a surrogate may
         cost, and ``fallback``, the exact kernel that replaces a surrogate not worth its cost.

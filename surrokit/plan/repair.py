@@ -17,20 +17,20 @@ from surrokit.arguments import (
 )
 from surrokit.interfaces import Correction, Evaluations, Sampler, Schedule, Stage, StepInfo
 from surrokit.potentials import Potential
-from surrokit.result.records import Rescue
+from surrokit.result.records import Repair
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.types import FloatArray
 
 _MIX = Limits("None or a probability of at least 0 and below 1", share.hold)
 
 POOR = 0.7
-"""Acceptance, foretold by an exploration, below which exact paths are learnt from."""
+"""Acceptance, predicted by an exploration, below which exact paths are learnt from."""
 
 LESSON, LESSONS = 40, 2
 """Exact transitions at a time, and how many times at most."""
 
 MIXED, SURE = 0.2, 0.9
-"""Probability of exact transitions thereafter, unless an acceptance as sure is foretold by then.
+"""Probability of exact transitions thereafter, unless an acceptance as sure is predicted by then.
 Chains stand for long in tails that a poor surrogate has not learnt of."""
 
 PATHS_WORK = 0.1  # below this acceptance on its own potential a sampler does not work at all
@@ -66,12 +66,12 @@ class Safety:
         Parts of the expected acceptance, between 0 and 1, below which a surrogate is repaired.
     block
         Exact transitions in one repair.
-    rescues
+    repairs
         Repairs at most, in warm-up; 0 switches the net off.
     mix
         Probability that an iteration after the exploration, kept or not, is an exact transition.
         None for 0, or for :data:`MIXED` where a surrogate had to learn from exact paths because a
-        poor acceptance was foretold, and does not foretell a good one after that.
+        poor acceptance was predicted, and does not predict a good one after that.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class Safety:
     collapse: float = attrs.field(default=0.1, validator=fraction)
     promise: float = attrs.field(default=0.25, validator=fraction)
     block: int = attrs.field(default=10, validator=positive_integer)
-    rescues: int = attrs.field(default=5, validator=not_negative_integer)
+    repairs: int = attrs.field(default=5, validator=not_negative_integer)
     mix: float | None = attrs.field(default=None, validator=attrs.validators.optional(_MIX))
 
 
@@ -107,7 +107,7 @@ class SafetyNet:
     def __init__(self, safety: Safety, chains: int, *, repairs: bool) -> None:
         self.safety = safety
         self.mix = safety.mix or 0.0
-        self.rescues: list[Rescue] = []
+        self.repairs: list[Repair] = []
         self._chains = chains
         self._repairs = self._awake = repairs
         self._block: list[float] = []
@@ -132,12 +132,12 @@ class SafetyNet:
 
     def trouble(self, surrogate: Potential | None, room: int) -> str | None:
         """Return why the surrogate must be repaired in a warm-up that has ``room`` left."""
-        return self._complaint(surrogate) if self.may_rescue(room, self.safety.block) else None
+        return self._complaint(surrogate) if self.may_repair(room, self.safety.block) else None
 
-    def may_rescue(self, room: int, transitions: int) -> bool:
+    def may_repair(self, room: int, transitions: int) -> bool:
         """Return whether a repair leaves ``patience`` iterations of warm-up for tuning."""
         enough = room >= transitions + self.safety.patience
-        return self._repairs and enough and len(self.rescues) < self.safety.rescues
+        return self._repairs and enough and len(self.repairs) < self.safety.repairs
 
     def _complaint(self, surrogate: Potential | None) -> str | None:
         if not self._repairs or surrogate is None or len(self._latest) < self.safety.patience:
@@ -201,8 +201,8 @@ class SafetyNet:
 
     def listens(self, surrogate: Potential | None, stage: Stage) -> bool:
         """Return whether evaluations that the schedule does not observe are kept for a repair."""
-        may_rescue = stage != "sampling" and len(self.rescues) < self.safety.rescues
-        return self._repairs and surrogate is not None and may_rescue
+        may_repair = stage != "sampling" and len(self.repairs) < self.safety.repairs
+        return self._repairs and surrogate is not None and may_repair
 
     def keep(self, rows: Evaluations) -> None:
         """Keep evaluations that the learner has not observed."""

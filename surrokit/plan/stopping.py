@@ -15,7 +15,7 @@ from surrokit.diagnostics import LEAST_OF, effective_sample_size, r_hat, relativ
 from surrokit.errors import BudgetSpent, StopRun
 from surrokit.history import History
 from surrokit.model.calls import Journal
-from surrokit.plan.recipe import Recipe, Sequel
+from surrokit.plan.recipe import Extension, Recipe
 from surrokit.types import FloatArray
 
 FIRST_LOOK = 50
@@ -52,7 +52,7 @@ class Stopping:
         The exact potential, whose calls count.
     clock
         The clock whose seconds count.
-    sequels
+    extensions
         Sessions of a run that is kept, whose limits take the place of the recipe's.
     journal
         Its position says in which session the run is.
@@ -70,35 +70,37 @@ class Stopping:
         asked: Recipe,
         target: RecordingPotential,
         clock: Clock,
-        sequels: Sequence[Sequel] = (),
+        extensions: Sequence[Extension] = (),
         journal: Journal | None = None,
     ) -> None:
         self._asked, self._journal = asked, journal
-        self._sequels = tuple(sequels) or (Sequel.of(asked),)
+        self._extensions = tuple(extensions) or (Extension.of(asked),)
         self._target, self._clock, self._chains = target, clock, asked.chains
         self.stopped: StopReason = "draws"
         self.length: Length = "fixed"
         self._pace = Pace()
         self._grace = self._reserve = 0.0
-        self._most_calls: tuple[Sequel, float] | None = None
+        self._most_calls: tuple[Extension, float] | None = None
         self._most_draws = 0
         self._next_look = 0
         self._settled_by = self.now
 
     @property
-    def now(self) -> Sequel:
+    def now(self) -> Extension:
         """The sizes and limits of the session that the run is in."""
-        if len(self._sequels) == 1 or self._journal is None:
-            return self._sequels[0]
+        if len(self._extensions) == 1 or self._journal is None:
+            return self._extensions[0]
         at = self._journal.position
-        return next((each for each in self._sequels[::-1] if each.after < at), self._sequels[0])
+        return next(
+            (each for each in self._extensions[::-1] if each.after < at), self._extensions[0]
+        )
 
     @property
     def budget(self) -> Budget:
         """The limits that hold now."""
         return self.now.budget
 
-    def _default_calls(self, now: Sequel) -> float:
+    def _default_calls(self, now: Extension) -> float:
         """Return the limit on calls where none is given, in a session."""
         if self._most_calls is None or self._most_calls[0] is not now:
             self._most_calls = now, now.asked_of(self._asked).most_calls
@@ -117,7 +119,7 @@ class Stopping:
             self._check(more, self._clock.now())
 
     def _check(self, more: float, elapsed: float) -> None:
-        seconds, calls = elapsed / (1.0 + self._grace - self._reserve), self._target.paid + more
+        seconds, calls = elapsed / (1.0 + self._grace - self._reserve), self._target.n_calls + more
         now = self.now
         reason: StopReason | None = now.budget.spent(calls, seconds)
         if reason is None and now.budget.max_calls is None and calls > self._default_calls(now):
@@ -132,12 +134,12 @@ class Stopping:
         self._reserve = max(RESERVE, short) if wanted else 0.0
 
     def check_before_iteration(self, *, exact: bool) -> None:
-        """Raise ``BudgetSpent`` where an iteration cannot be paid for.
+        """Raise ``BudgetSpent`` where an iteration cannot be evaluated.
 
         Parameters
         ----------
         exact
-            Whether it may pay for whole positions, and not only for data rows.
+            Whether it may evaluate whole positions, and not only for data rows.
         """
         self._check(self._chains if exact else 0, self._clock.elapsed())
 
@@ -162,7 +164,7 @@ class Stopping:
         self._pace.add(*self._use())
 
     def _use(self) -> tuple[float, float]:
-        return self._target.paid, self._clock.elapsed() - self._clock.seconds["training"]
+        return self._target.n_calls, self._clock.elapsed() - self._clock.seconds["training"]
 
     def draws_begin(self, wanted: int, kept: int = 0) -> int:
         """Return the most draws of each chain that the budget allows, before they are kept.
@@ -177,7 +179,7 @@ class Stopping:
         self._settled_by = self.now
         most: float = max(wanted - kept, 0)
         if self.budget.calls is not None:
-            rest = self.budget.calls - self._target.paid
+            rest = self.budget.calls - self._target.n_calls
             most = self._allowed(most, "max_calls", self._pace.settle(0, rest, _CALLS_MARGIN))
         if self.budget.max_seconds is not None:
             rest = self.budget.max_seconds - self._clock.elapsed()
@@ -212,7 +214,7 @@ class Stopping:
 
     def is_used_up(self, part: Budget) -> bool:
         """Return whether a part of the budget is used up, or will be by the next iteration."""
-        calls = self._target.paid + self._chains
+        calls = self._target.n_calls + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
 
     def reached(self, kept: History) -> StopReason | None:

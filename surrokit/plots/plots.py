@@ -77,7 +77,7 @@ class Plots:
         seconds = np.concatenate([run.warmup.seconds, run.kept.seconds])
         moves = np.concatenate([run.warmup.acceptance, run.kept.acceptance], axis=1)
         went = run.adaptation
-        repairs = [each.iteration for each in went.rescues]
+        repairs = [each.iteration for each in went.repairs]
         marks = [
             [i for i in places if 0 < i <= len(seconds)] for places in (went.deployments, repairs)
         ]

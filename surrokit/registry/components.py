@@ -291,7 +291,7 @@ def _gather(owner: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(validator: Any) -> str:
-    """Return the values that a validator allows, in words, as far as it tells."""
+    """Return the values that a validator allows, in words, as far as is known."""
     several = getattr(validator, "_validators", None)  # of attrs.validators.and_
     if several is not None:
         return " and ".join(filter(None, map(_limits, several)))

@@ -50,26 +50,26 @@ def surrokit_commands() -> Sequence[click.Command]:
 
 @hookspec
 def surrokit_run_started(run: RunInfo) -> None:
-    """Be told that a run begins, before its first exact call."""
+    """Receive notice that a run begins, before its first exact call."""
 
 
 @hookspec
 def surrokit_transition_done(run: RunInfo, state: ChainState, info: IterationInfo) -> None:
-    """Be told what an iteration did, and where chains are now, in the sampling coordinates."""
+    """Receive what an iteration did, and where chains are now, in the sampling coordinates."""
 
 
 @hookspec
 def surrokit_surrogate_deployed(
     run: RunInfo, surrogate: Potential, evaluations: int, reason: str
 ) -> None:
-    """Be told that the sampler uses a new surrogate from here on, fitted to so many rows."""
+    """Receive notice that the sampler uses a new surrogate from here on, fitted to so many rows."""
 
 
 @hookspec
 def surrokit_round_weighed(run: RunInfo, info: RoundInfo) -> None:
-    """Be told how good weighted answers are, after each round of them."""
+    """Receive how good weighted answers are, after each round of them."""
 
 
 @hookspec
 def surrokit_run_finished(run: RunInfo, outcome: Run) -> None:
-    """Be told that a run is over, interrupted ones included, with the result for the caller."""
+    """Receive the result of a run that is over, interrupted ones included."""

@@ -112,10 +112,10 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
             ("diverged paths", str(diverged) if np.size(run.divergences) else None),
             ("positions that failed", f"{run.failures:,}"),
             ("evaluations learnt from", f"{adaptation.training_rows:,}"),
-            ("repairs", str(len(adaptation.rescues))),
+            ("repairs", str(len(adaptation.repairs))),
             ("iterations", f"{len(run.warmup):,} of warm-up, {len(run.kept):,} kept"),
         ],
-        repairs=adaptation.rescues,
+        repairs=adaptation.repairs,
         parts_of_run=[*run.parts.items(), ("picked", run.choice)],
         asked=[
             (name, shorten(str(value), 100, placeholder=" …"))

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
-from surrokit.cost.budget import LIMITS, calls_paid, length_bias
+from surrokit.cost.budget import LIMITS, count_calls, length_bias
 from surrokit.diagnostics import (
     FEWEST_EFFECTIVE,
     LARGEST_RHAT,
@@ -90,7 +90,9 @@ def _cut(run: Run) -> Iterator[str]:
         few = 0 < len(run.kept) < FEWEST_ITERATIONS
     else:
         rows = zip(*run.kept.calls.values(), strict=True)
-        used = [calls_paid(dict(zip(run.kept.calls, row, strict=True)), run.n_rows) for row in rows]
+        used = [
+            count_calls(dict(zip(run.kept.calls, row, strict=True)), run.n_rows) for row in rows
+        ]
         costs = np.diff(np.array(used, dtype=np.float64))
     bias = length_bias(costs)  # in Monte Carlo errors of a mean; NaN where too few draws tell
     if few or bias > 0.1:
@@ -379,7 +381,7 @@ def modes_left(run: Run) -> Iterator[Finding]:
             f"has half of the mass, but one has {run.exchange.part:.0%} of the draws. Read "
             "results up to this exchange, or declare an order, such as surrokit.ordered(2)",
         )
-    if run.modes is not None and run.modes.believed:
+    if run.modes is not None and run.modes.reliable:
         yield from _unseen(run, run.modes)
     elif run.modes is not None:
         yield note(

@@ -19,7 +19,7 @@ from surrokit.types import BoolArray, FloatArray, Pair
 from surrokit.weighted.round import RESAMPLING_SEED
 
 MOST = 20_000
-"""Draws by which the constant is estimated, none of which is an exact call."""
+"""Draws by which the constant is estimated, without an exact call."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ class SurrogateDensity:
 def density_of(
     surrogate: Potential | None, transform: CoordinateMap, positions: FloatArray
 ) -> SurrogateDensity:
-    """Return the density of a surrogate, whose constant importance sampling tells.
+    """Return the density of a surrogate, whose constant is estimated by importance sampling.
 
     Draws are those of a multivariate t that fits the positions.
 

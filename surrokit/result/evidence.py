@@ -70,4 +70,4 @@ def evidence_by_calls(
     draws = places.reshape(chains, n, -1)
     most = calls - 1 if is_known else calls // 2
     found = bridge(recording.value, draws, rng, values=values, most=most)
-    return attrs.evolve(found, calls=recording.paid)
+    return attrs.evolve(found, calls=recording.n_calls)

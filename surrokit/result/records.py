@@ -84,7 +84,7 @@ class Verdict:
 
 @attrs.frozen(kw_only=True)
 class Choice:
-    """Parts that a policy picked, and the exact sampler that took over from a surrogate."""
+    """Parts that a policy picked, and the exact sampler that replaced a surrogate."""
 
     #: Kind of part to the part as it would be typed; empty where the user named them.
     parts: Mapping[str, str] = attrs.field(factory=dict)
@@ -103,7 +103,7 @@ class Choice:
 
 
 @attrs.frozen(kw_only=True)
-class Rescue:
+class Repair:
     """One repair of a surrogate, after an iteration counted from 1, with what was wrong."""
 
     iteration: int
@@ -120,7 +120,7 @@ class Adaptation:
     #: Whether every kept draw had the same kernel, as the run sees for itself, whatever a schedule
     #: says. If not, draws are exact only in the limit of vanishing adaptation.
     frozen_before_draws: bool
-    rescues: tuple[Rescue, ...] = ()  #: Repairs of the surrogate by the safety net in warm-up.
+    repairs: tuple[Repair, ...] = ()  #: Repairs of the surrogate by the repairs in warm-up.
     mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
     jumps: int = 0  #: Modes between which half of the kept iterations jumped; 0 for no jumps.
     #: Places where the target went on where the surrogate's mass ended, after the exploration.
@@ -148,17 +148,17 @@ class Adaptation:
 class Weights:
     """Weighted answers of a run, or why there are none."""
 
-    answer: Answer | None = None  #: What the rounds that are believed say; None where none is.
-    refused: str | None = None  #: Why weights were not believed, the last time; None if they are.
-    rejected: int = 0  #: Rounds that were not believed; their evaluations were learnt from.
-    #: Logarithm of the normalising constant of each surrogate, in the rounds believed.
+    answer: Answer | None = None  #: What the rounds that are reliable say; None where none is.
+    reason: str | None = None  #: Why weights were not reliable, the last time; None if they are.
+    rejected: int = 0  #: Rounds that were not reliable; their evaluations were learnt from.
+    #: Logarithm of the normalising constant of each surrogate, in the rounds reliable.
     of_surrogates: tuple[Estimate, ...] = ()
     unnormalized: tuple[str, ...] = ()  #: What of the target may lack its normalising constant.
 
     def account(self) -> dict[str, Any]:
         """Return what there is to write down beside the rounds."""
         calls = 0.0 if self.answer is None else self.answer.calls
-        reasons = {"refused": self.refused, "rejected": self.rejected}
+        reasons = {"reason": self.reason, "rejected": self.rejected}
         return {**reasons, "calls": calls, "unnormalized": list(self.unnormalized)}
 
     @cached_property

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from surrokit.arguments import is_whole, read_seed
 from surrokit.capabilities import FORWARD
 from surrokit.coordinates.parameters import Parameters
-from surrokit.cost.budget import Length, StopReason, calls_paid
+from surrokit.cost.budget import Length, StopReason, count_calls
 from surrokit.cost.probes import Exchange
 from surrokit.diagnostics import (
     EssKind,
@@ -414,7 +414,7 @@ class Run:
     @property
     def total_calls(self) -> float:
         """Exact calls of all kinds; a data row counts as its part of an evaluation of all rows."""
-        return calls_paid(self.calls, self.n_rows)
+        return count_calls(self.calls, self.n_rows)
 
     def calls_per_effective_draw(self) -> float:
         """Return exact calls, all kinds and phases together, over the smallest ESS."""
@@ -636,7 +636,7 @@ class Run:
 
         Groups are ``posterior`` with quantities, ``sample_stats``, the same of the warm-up,
         ``posterior_predictive`` with the ``outputs`` of a forward map without noise, and
-        ``observed_data`` where the target tells them: ``outputs`` of a forward map, and ``row`` for
+        ``observed_data`` where the target has them: ``outputs`` of a forward map, and ``row`` for
         the responses of a regression. ``log_likelihood``, by observation under the same names, and
         ``log_prior`` are what ArviZ compares models by, and looks for sensitivity.
         Attributes have versions, calls, parts and the verdict.

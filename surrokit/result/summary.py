@@ -143,7 +143,7 @@ class Summary:
     """Statistics of each number of a position; ``print`` shows eight columns, or all if ``wide``.
 
     Lines that are printed hold 80 characters, unless ``wide``; where names are long, fewer columns
-    are shown, and a line below tells which ones are left out.
+    are shown, and a line below lists which ones are left out.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ def limit_of(run: Run) -> str:
 def _of_answers(run: Run) -> Iterator[Finding]:
     if run.unchecked is not None:
         why = f"{limit_of(run)} ended the run before its first draw"
-        if run.weights is not None and run.weights.refused is not None:
-            why += f", and weighted answers are rejected: {run.weights.refused}"
+        if run.weights is not None and run.weights.reason is not None:
+            why += f", and weighted answers are rejected: {run.weights.reason}"
         more = f"Raise {run.stopped.removeprefix('default_')}"
         if run.stopped == "max_calls":
             more += f" by {run.total_calls:.0f}, to twice as many"
@@ -71,7 +71,7 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         advised = "raise max_calls, so that the surrogate learns from more, or chains can go on"
         if len(run.kept):
             advised = "the draws are those of chains on which the exact potential decided"
-        message = f"weighted answers are rejected: {run.weights.refused}; {advised}"
+        message = f"weighted answers are rejected: {run.weights.reason}; {advised}"
         yield warning("weights", message)
 
 
@@ -100,8 +100,8 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
             "be missing from the answers and from their errors. Give gradients, or let chains go "
             "on (correction='metropolis')",
         )
-    if run.weights.refused is not None:
-        message = f"what earlier rounds say is left out, as {run.weights.refused}"
+    if run.weights.reason is not None:
+        message = f"what earlier rounds say is left out, as {run.weights.reason}"
         yield warning("weights", message)
     for name, estimate in (("mean", figures.mean), ("standard deviation", figures.sd)):
         few = (estimate.degrees < 2.0) & (estimate.error > 0.0)  # an error without a variance
@@ -230,11 +230,11 @@ def _failing_chains(run: Run) -> Iterator[Finding]:
 def _of_course(run: Run) -> Iterator[Finding]:
     """Yield what happened in warm-up, and to paths."""
     went = run.adaptation
-    if repairs := went.rescues:
+    if repairs := went.repairs:
         times = "once" if len(repairs) == 1 else f"{len(repairs)} times"
         yield note(
-            "rescues",
-            f"the safety net repaired the surrogate {times} in warm-up, the last time after "
+            "repairs",
+            f"the repairs repaired the surrogate {times} in warm-up, the last time after "
             f"iteration {repairs[-1].iteration}: {repairs[-1].reason}",
         )
     if went.jumps:

@@ -203,7 +203,7 @@ def fit_near(
 
 
 def _add(history: History, state: ChainState) -> None:
-    """Take in draws of which the exact potential is not known."""
+    """Add draws where the exact potential is not known."""
     n = len(state.values)
     missing = np.full(n, np.nan)
     history.add(

@@ -35,7 +35,7 @@ from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
-from surrokit.result.records import Adaptation, Rescue, Weights
+from surrokit.result.records import Adaptation, Repair, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
@@ -131,7 +131,7 @@ class Attempt:
             warmup=recipe.most_warmup,
             evaluated=self._evaluated,
             fit=self._learning.fit_with,
-            calls=None if most is None else max(most - math.ceil(self._target.paid), 1),
+            calls=None if most is None else max(most - math.ceil(self._target.n_calls), 1),
             past=recipe.past,
             known=self._book.known,
         )
@@ -145,12 +145,12 @@ class Attempt:
         return self._evaluations[-1]
 
     def weigh(self, found: Findings | None) -> bool:
-        """Return whether weighted answers were to be had, and are believed or all there is."""
+        """Return whether there are weighted answers that are reliable or all there is."""
         correction = self.plan.correction
         if found is None or not weighs(correction):
             return False
         if self._learning.surrogate is None:
-            self._book.weights = Weights(refused="no surrogate could be fitted")
+            self._book.weights = Weights(reason="no surrogate could be fitted")
             return False
         from surrokit.run.weighing import Weighing  # late: runs of chains never need it
 
@@ -180,7 +180,10 @@ class Attempt:
                 return complaint
         takes_over = found is not None and self._moves.chains is None
         n_iterations = self.plan.warmup_left(found, self._book.iteration, takes_over=takes_over)
-        with self._book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
+        with (
+            self._book.clock.phase("warmup"),
+            self._target.evaluating_gradients(self._wants_gradients),
+        ):
             if found is not None:
                 if takes_over:
                     self._moves.take_over(found)
@@ -210,13 +213,13 @@ class Attempt:
             with book.clock.phase("sampling"):
                 step = self._transition(tune=False)
             stopping.check()  # an iteration that a limit falls into is dropped
-            self._after("sampling", step, self._take_paid_rows())
+            self._after("sampling", step, self._take_evaluated_rows())
             with book.clock.phase("sampling"):
                 if stopping.reached(book.kept):
                     break
 
     def hand_over(self) -> Findings:
-        """Return the findings that the next attempt takes over, with the chains as they are."""
+        """Return the findings that the next attempt starts from, with the chains as they are."""
         assert self._found is not None
         return self._moves.hand_over(self._found)
 
@@ -231,13 +234,16 @@ class Attempt:
         while (room := book.room) > 0:
             trouble = self._net.trouble(self._learning.surrogate, room)
             if trouble is not None:
-                self._rescue(trouble, self.plan.recipe.safety.block)
+                self._repair(trouble, self.plan.recipe.safety.block)
                 stopping.warmup_begins()
                 continue
             stopping.check_before_iteration(exact=ROWS not in self._moves.correction.needs)
-            with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
+            with (
+                book.clock.phase("warmup"),
+                self._target.evaluating_gradients(self._wants_gradients),
+            ):
                 step = self._transition(tune=True)
-            self._after("warmup", step, self._take_paid_rows())
+            self._after("warmup", step, self._take_evaluated_rows())
             stopping.iteration_done()
             self._end_soon()
         self._moves.settle()
@@ -249,7 +255,7 @@ class Attempt:
     def _learn_to_jump(self) -> None:
         """Fit jumps between modes to the second half of the warm-up, and let chains spread."""
         book, modes = self._book, None if self._found is None else self._found.modes
-        if modes is None or not modes.believed or self._learning.learns or len(book.warmup) < 2:
+        if modes is None or not modes.reliable or self._learning.learns or len(book.warmup) < 2:
             return
         late = book.warmup.columns(len(book.warmup) // 2)
         positions, values = late["positions"].reshape(-1, self._target.dim), late["values"].ravel()
@@ -261,7 +267,7 @@ class Attempt:
             book.stopping.check_before_iteration(exact=True)
             with book.clock.phase("warmup"):
                 step = self._transition(tune=False)
-            self._after("warmup", step, self._take_paid_rows())
+            self._after("warmup", step, self._take_evaluated_rows())
 
     def _transition(self, *, tune: bool) -> StepInfo:
         """Move all chains once, on the surrogate or, at random, by the exact kernel."""
@@ -312,8 +318,8 @@ class Attempt:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
 
-    def _learn_on_paths(self, foretold: float) -> None:
-        """Learn along exact paths while a poor acceptance is foretold; V's may miss tails."""
+    def _learn_on_paths(self, predicted: float) -> None:
+        """Learn along exact paths while a poor acceptance is predicted; V's may miss tails."""
         book, exact, net = self._book, self._exact, self._net
         least = LESSON + self.plan.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
@@ -321,15 +327,17 @@ class Attempt:
         for _ in range(LESSONS):
             room = max(book.room + LESSON, least) if self.plan.recipe.warmup is None else book.room
             hurries = book.stopping.is_used_up(self.plan.recipe.hurry)
-            if foretold >= POOR or hurries or not net.may_rescue(room, LESSON):
+            if predicted >= POOR or hurries or not net.may_repair(room, LESSON):
                 return
             book.warm_up_for(room)
             exact.tune(LESSON, covariance=self._moves.covariance, step_size=exact.step)
-            reason = f"an acceptance of {foretold:.2f} was foretold"
-            self._rescue(reason, LESSON, self.plan.recipe.hurry)
-            self._moves.learn(exact.tuning.covariance)  # a poor surrogate tells little of scales
-            foretold = self._learning.foretold(foretold)
-            net.mix_in(0.0 if foretold >= SURE else MIXED)
+            reason = f"an acceptance of {predicted:.2f} was predicted"
+            self._repair(reason, LESSON, self.plan.recipe.hurry)
+            self._moves.learn(
+                exact.tuning.covariance
+            )  # a poor surrogate has little information of scales
+            predicted = self._learning.predicted(predicted)
+            net.mix_in(0.0 if predicted >= SURE else MIXED)
 
     def _complaint_after_warm_up(self) -> str | None:
         fallback, seen = self.plan.recipe.fallback, self._book.since_explored
@@ -340,12 +348,12 @@ class Attempt:
         forgotten = self._moves.forgotten(warmup.positions()[:, -enough:])
         return fallback.complaint(min(acceptance, forgotten), seconds, steps)
 
-    def _rescue(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
-        """Repair the surrogate in warm-up, and note it."""
-        self._net.rescues.append(Rescue(iteration=self._book.iteration, reason=trouble))
-        self._repair(trouble, transitions, limit)
-
     def _repair(self, trouble: str, transitions: int, limit: Budget | None = None) -> None:
+        """Repair the surrogate in warm-up, and note it."""
+        self._net.repairs.append(Repair(iteration=self._book.iteration, reason=trouble))
+        self._learn_exactly(transitions, limit, trouble)
+
+    def _learn_exactly(self, transitions: int, limit: Budget | None, trouble: str) -> None:
         """Make so many exact transitions, or fewer at a limit, learn from them, and refit."""
         book, net, exact = self._book, self._net, self._exact
         assert exact is not None
@@ -354,10 +362,13 @@ class Attempt:
             if limit is not None and book.stopping.is_used_up(limit):
                 break
             book.stopping.check_before_iteration(exact=True)
-            with book.clock.phase("warmup"), self._target.pay_gradients(self._wants_gradients):
+            with (
+                book.clock.phase("warmup"),
+                self._target.evaluating_gradients(self._wants_gradients),
+            ):
                 step = self._exact_transition(tune=True)
             net.saw_exact(step)
-            self._after("warmup", step, self._take_paid_rows(), repairs=True)
+            self._after("warmup", step, self._take_evaluated_rows(), repairs=True)
         self._learning.observe(net.take(self._target.dim))
         self._deploy(f"repair, after iteration {book.iteration}: {trouble}")
         self._moves.tune_afresh()
@@ -390,7 +401,7 @@ class Attempt:
         self._settle_records(stage, decision, repairs=repairs)
 
     def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
-        """Decide which exact calls are kept from here on, and whether proposals pay gradients."""
+        """Decide which exact calls are kept from here on, and whether proposals have gradients."""
         learning = self._learning
         listens = self._net.listens(learning.surrogate, stage)
         for_learner = repairs or listens or not learning.frozen
@@ -419,8 +430,8 @@ class Attempt:
         self._moves.move_on(surrogate)
         self._book.add_surrogate(surrogate, learning.n_observed, reason)
 
-    def _take_paid_rows(self) -> Evaluations | None:
-        """Return the evaluations paid for since the last call, where they are kept."""
+    def _take_evaluated_rows(self) -> Evaluations | None:
+        """Return the evaluations since the last call, where they are kept."""
         return self._target.drain() if self._target.keeps else None
 
     def _begin_chains(self) -> None:
@@ -435,7 +446,7 @@ class Attempt:
             deployments=tuple(self._book.deployments),
             training_rows=learning.n_observed,
             frozen_before_draws=not learning.under_adaptation,
-            rescues=tuple(net.rescues),
+            repairs=tuple(net.repairs),
             mix=net.mix,
             jumps=0 if self._jumps is None else len(self._jumps.laws),
             missed=found.missed if found else 0,

@@ -23,7 +23,7 @@ from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
 from surrokit.plan.plan import Plan, estimate_of
-from surrokit.plan.recipe import Recipe, Sequel, arguments_of, ending
+from surrokit.plan.recipe import Extension, Recipe, arguments_of, ending
 from surrokit.plan.stopping import Stopping
 from surrokit.potentials import Potential, observed_data_of, predictor_of, unnormalized_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
@@ -122,7 +122,7 @@ class Book:
     ----------
     file
         Keeps what happens; None for no file.
-    sequels
+    extensions
         Sessions of a run that does again what it did before, with the one that begins now; none for
         the recipe's sizes and limits.
 
@@ -145,7 +145,7 @@ class Book:
         asked: Recipe,
         observers: Observers,
         file: RunFile | None = None,
-        sequels: Sequence[Sequel] = (),
+        extensions: Sequence[Extension] = (),
     ) -> None:
         self._asked, self._file = asked, file
         journal = NoJournal() if file is None else file.journal
@@ -157,7 +157,7 @@ class Book:
         self.deployments: list[int] = []
         self.warmup = History(asked.chains, self.target.dim)
         self.kept = History(asked.chains, self.target.dim)
-        self.stopping = Stopping(asked, self.target, self.clock, sequels, journal)
+        self.stopping = Stopping(asked, self.target, self.clock, extensions, journal)
         self._adaptation: Callable[[], Adaptation] = _nothing_changed
         self.target.guard(self.stopping.guard, journal)
         self.warmup_ends = asked.most_warmup
@@ -204,7 +204,7 @@ class Book:
     def progress(self) -> Progress:
         """Return how far the run is; it leaves no trace, and another thread may ask for it."""
         meter, budget, seconds = self._meter, self.stopping.budget, self.clock.now()
-        calls = max(self.target.paid - meter.not_back, 0.0)
+        calls = max(self.target.n_calls - meter.not_back, 0.0)
         return Progress(
             stage=meter.stage,
             calls=calls,
@@ -309,7 +309,7 @@ class Book:
         self.warmup_ends = self.iteration + iterations
 
     def expect(self, *, warmup: int | None = None, draws: int | None = None) -> None:
-        """Update the expected length of the run, of which observers are told."""
+        """Update the expected length of the run, and notify observers."""
         info = self.info
         assert info is not None
         warmup, draws = warmup or info.warmup, draws or info.draws
@@ -372,7 +372,7 @@ class Book:
             error=float(np.max(weights.figures.relative_error)) if rounds else math.inf,
             draws=sum(map(len, rounds)),
             aim=aim,
-            calls=self.target.paid,
+            calls=self.target.n_calls,
             most_calls=self.stopping.budget.calls,
         )
         self._expected_calls = info.expected_calls if rounds else math.inf

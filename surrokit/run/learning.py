@@ -182,8 +182,8 @@ class Learning:
             rng=rng,
         )
 
-    def foretold(self, otherwise: float) -> float:
-        """Return the acceptance that the fit foretells; another where it does not."""
+    def predicted(self, otherwise: float) -> float:
+        """Return the acceptance that the fit predicts; another where it does not."""
         quality = None if self.surrogate is None else fit_quality_of(self.surrogate)
         return otherwise if quality is None else quality.acceptance
 

@@ -23,7 +23,7 @@ from surrokit.ledger.file import RunFile
 from surrokit.limits import deadline, one_thread
 from surrokit.model.source import as_failure
 from surrokit.plan.plan import Plan, check_plan, make_plan
-from surrokit.plan.recipe import WARMUP, Policy, Recipe, Sequel
+from surrokit.plan.recipe import WARMUP, Extension, Policy, Recipe
 from surrokit.plan.stopping import reason_of
 from surrokit.registry.catalogue import Composer
 from surrokit.registry.components import NO_LEARNING
@@ -78,7 +78,7 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
 def _measure_and_pick(
     policy: Policy, composer: Composer, asked: Recipe, book: Book, rng: np.random.Generator
 ) -> tuple[Recipe, Evaluations]:
-    """Return the recipe that the policy picks, and the evaluations paid for that."""
+    """Return the recipe that the policy picks, and the evaluations made for that."""
     most = None if asked.budget.calls is not None else asked.budget.max_seconds
     if asked.timed is None:
         starts, costs = measure_starts(
@@ -90,14 +90,14 @@ def _measure_and_pick(
     recipe = attrs.evolve(asked, initial=starts, exact=book.target.target, timed=timed)
     if most is not None:
         left = most - book.clock.elapsed()
-        recipe = attrs.evolve(recipe, budget=_in_calls(recipe, costs, left, book.target.paid))
+        recipe = attrs.evolve(recipe, budget=_in_calls(recipe, costs, left, book.target.n_calls))
     # a generator of its own: what it tries, and so what it uses up, may go by the clock
     picked = policy.choose(composer, recipe, book.target, costs, rng.spawn(1)[0])
     return _tell_of_rows(_tell_of_stairs(picked, costs)), book.target.drain()
 
 
 def _in_calls(recipe: Recipe, costs: Costs, left: float, paid: float) -> Budget:
-    """Return the budget with the calls that the seconds left pay for, where these are few.
+    """Return the budget with the calls that the seconds left evaluate, where these are few.
 
     By them explorations are planned, and whether answers are weighted; the clock ends the run.
     """
@@ -151,7 +151,7 @@ def run(
     rng: np.random.Generator,
     observers: Observers,
     file: RunFile | None = None,
-    sequels: Sequence[Sequel] = (),
+    extensions: Sequence[Extension] = (),
 ) -> Run:
     """Return the run that a recipe asks for.
 
@@ -165,7 +165,7 @@ def run(
         A recipe of names and objects; parts may be open.
     file
         Keeps what happens; what it holds already is done again first, without exact calls.
-    sequels
+    extensions
         Sessions of a run that has a file already, with the one that begins now.
 
     Raises
@@ -176,7 +176,7 @@ def run(
         If no chain can start, or the target raises and ``on_error`` lets it. Also if a limit ends
         the run before the target was finite anywhere.
     """
-    book, attempt = Book(asked, observers, file, sequels), None
+    book, attempt = Book(asked, observers, file, extensions), None
     try:
         with one_thread(), deadline(book.stopping.check_time):
             plan = choose(asked, composer, book, rng)
@@ -201,7 +201,7 @@ def run(
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
-            _refuse(end)
+            _reject(end)
         attempt = attempt or Attempt(book.plan, book, rng)
         _end(end, attempt, book)
     finally:
@@ -238,7 +238,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     raise error from end
 
 
-def _refuse(end: BaseException) -> NoReturn:
+def _reject(end: BaseException) -> NoReturn:
     """Raise what ended a run before it began."""
     if isinstance(end, MemoryError):
         raise _too_large(end) from end

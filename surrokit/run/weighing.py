@@ -1,4 +1,4 @@
-"""Weighted answers: rounds of draws from the surrogate, paid for, corrected and learnt from."""
+"""Weighted answers: rounds of draws from the surrogate, evaluated, corrected and learnt from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.round import Estimate, Round
 from surrokit.weighted.rounds import (
     CrossFit,
-    Payments,
+    EvaluatedDraws,
     choose,
     complaint,
     complaint_about_draws,
@@ -48,19 +48,19 @@ from surrokit.weighted.rounds import (
 )
 
 PATIENCE = 3
-"""Rounds in a row that may fail before chains take over."""
+"""Rounds in a row that may fail before chains continue."""
 
 FEWEST_A_CHAIN = 50
 """Calls for each chain below which the surrogate's own draws say more than those of chains."""
 
 EDGES = 4
-"""Edges of the surrogate's mass that a round pays for, beside its draws."""
+"""Edges of the surrogate's mass that a round evaluates, beside its draws."""
 
 LARGEST_PART = 0.1
-"""Part of the surrogate's draws that a round pays for at most; else they would not be about
+"""Part of the surrogate's draws that a round evaluates at most; else they would not be about
 independent."""
 
-TOO_FEW_CALLS, MOST_TRIED = "too few calls were left to pay for any", 1000
+TOO_FEW_CALLS, MOST_TRIED = "too few calls were left to evaluate any", 1000
 """Why there are no answers where an exploration has used up the calls; and sizes of rounds among
 which the least is looked for."""
 
@@ -71,7 +71,7 @@ MOST_ROUNDS = 30
 
 
 class Weighing:
-    """Rounds of weighted answers, as long as they are believed.
+    """Rounds of weighted answers, as long as they are accepted.
 
     Parameters
     ----------
@@ -88,22 +88,22 @@ class Weighing:
         target: RecordingPotential,
         rng: np.random.Generator,
     ) -> None:
-        self._believed: list[_Believed] = []
-        self._refused: str | None = "no round came to its end"
+        self._accepted: list[_Accepted] = []
+        self._reason: str | None = "no round came to its end"
         self._rejected = 0
         self._recipe, self._sampler, self._weigher = plan.recipe, plan.sampler, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
 
     @property
     def answer(self) -> Answer | None:
-        """What the rounds that are believed say; None where there are none."""
-        if not self._believed:
+        """What the rounds that are accepted say; None where there are none."""
+        if not self._accepted:
             return None
-        rounds = tuple(each.round_in_hindsight for each in self._believed)
-        return Answer(rounds=rounds, calls=self._target.paid)
+        rounds = tuple(each.corrected_round for each in self._accepted)
+        return Answer(rounds=rounds, calls=self._target.n_calls)
 
     def run(self, found: Findings, deploy: Callable[[str], None]) -> bool:
-        """Weigh until the answers are good enough; return False where chains have to take over.
+        """Weigh until the answers are good enough; return False where chains continue.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Weighing:
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
         try:
-            while len(self._believed) < MOST_ROUNDS:
+            while len(self._accepted) < MOST_ROUNDS:
                 if failed >= PATIENCE and self._suits_chains:
                     break
                 before = self._next_size(before)
@@ -124,14 +124,14 @@ class Weighing:
                 if learning.n_observed > learnt:
                     deploy(_MORE)
                     learnt = learning.n_observed
-                doubt = self._refused = self._round(found, before)
+                doubt = self._reason = self._round(found, before)
                 self._rejected += doubt is not None
                 self._note()
                 book.add_round(self._aim)
                 failed = 0 if doubt is None else failed + 1
                 if doubt is None and self._is_enough():
                     break
-            if not self._believed:
+            if not self._accepted:
                 if learning.n_observed > learnt:
                     deploy(_MORE)
                 if self._suits_chains:
@@ -139,25 +139,25 @@ class Weighing:
         except BaseException:
             self._drop_unfinished()
             raise
-        return bool(self._believed) or not self._suits_chains
+        return bool(self._accepted) or not self._suits_chains
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
-        self._book.keep_first(self._n_paid // self._recipe.chains)
+        self._book.keep_first(self._n_evaluated // self._recipe.chains)
         self._note()
 
     def _next_size(self, before: int) -> int:
-        """Return how many draws the next round pays for, the same of each chain; 0 for none."""
+        """Return how many draws the next round evaluates, the same of each chain; 0 for none."""
         chains, left = self._recipe.chains, min(self._calls_left - EDGES, self._draws_left)
         whole = left - left % chains if left < math.inf else left
         learnt = self._learning.n_observed
         n = self._weigher.next_size(learnt, before, max(whole, 0))
         if not n and self._calls_left < self._draws_left:
-            if not (self._rejected or self._believed):
+            if not (self._rejected or self._accepted):
                 sizes = range(chains, MOST_TRIED, chains)
                 least = next((k for k in sizes if self._weigher.next_size(learnt, 0, k)), math.inf)
                 more = least + EDGES - self._calls_left
-                self._refused = f"{TOO_FEW_CALLS}; at least {more:.0f} more are needed"
+                self._reason = f"{TOO_FEW_CALLS}; at least {more:.0f} more are needed"
                 self._note()
             timed = self._book.stopping.budget.calls is None
             self._book.stopping.cut("max_seconds" if timed else "max_calls")
@@ -167,9 +167,9 @@ class Weighing:
         """Write down what there is by now."""
         self._book.weights = Weights(
             answer=self.answer,
-            refused=self._refused,
+            reason=self._reason,
             rejected=self._rejected,
-            of_surrogates=tuple(each.constant for each in self._believed),
+            of_surrogates=tuple(each.constant for each in self._accepted),
             unnormalized=unnormalized_of(self._target.target),
         )
 
@@ -181,47 +181,49 @@ class Weighing:
     @property
     def _calls_left(self) -> float:
         most = self._book.stopping.budget.calls
-        most = self._recipe.budget.calls if most is None else most  # as many as its seconds pay for
-        return math.inf if most is None else most - self._target.paid
+        most = (
+            self._recipe.budget.calls if most is None else most
+        )  # as many as its seconds evaluate
+        return math.inf if most is None else most - self._target.n_calls
 
     @property
     def _draws_left(self) -> float:
         wanted = self._book.wanted
         if wanted is None:
             return math.inf
-        return wanted * self._recipe.chains - self._n_paid
+        return wanted * self._recipe.chains - self._n_evaluated
 
     @property
-    def _n_paid(self) -> int:
-        """Draws paid for in rounds that are believed."""
-        return sum(len(each.round) for each in self._believed)
+    def _n_evaluated(self) -> int:
+        """Evaluated draws in rounds that are accepted."""
+        return sum(len(each.round) for each in self._accepted)
 
     def _round(self, found: Findings, n: int) -> str | None:
-        """Draw, pay and correct; return why that is not believed, or None."""
+        """Draw, evaluate and correct; return why that is not accepted, or None."""
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock
         assert surrogate is not None
         with clock.phase("sampling"), one_thread():
             about, covariance = found.chains.positions, found.covariance
             sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
-            payments = choose(sample, surrogate, n, self._rng)
+            evaluations = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
             doubt = complaint_about_draws(sample, surrogate)
-        positions = payments.positions
+        positions = evaluations.positions
         learnt, state = self._learning.n_observed, self._learning.state()
         exact, rows = self._pay(np.concatenate([positions, edges.positions]))
         values, at_edges = np.split(exact, [len(positions)])
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
-            paid=self._target.transform.to_bounded(positions),
-            log_weights=payments.weigh(values),
-            log_evens=payments.log_evens,
+            evaluated=self._target.transform.to_bounded(positions),
+            log_weights=evaluations.weigh(values),
+            log_surrogate_weights=evaluations.log_surrogate_weights,
             learnt=learnt,
         )
         doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
         apart = None
-        if doubt is None and self._believed:
-            apart = disagreement(self._believed[-1].round, fresh)
+        if doubt is None and self._accepted:
+            apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
             self._forget()
         if doubt is not None:
@@ -230,25 +232,25 @@ class Weighing:
         with clock.phase("sampling"), one_thread():
             constant = bridge(surrogate.value, sample.positions, self._rng)
         self._record(positions, values, "sampling")
-        believed = _Believed(
+        accepted = _Accepted(
             round=fresh,
             constant=constant,
             sample=sample,
-            payments=payments,
-            hindsight=fresh.hindsight,
+            evaluations=evaluations,
+            predictive_variance=fresh.predictive_variance,
         )
-        # at once, so that an interrupt of what follows loses no payment
-        self._believed.append(believed)
-        others = self._cross_fit(fresh, sample, payments, state, rows)
-        self._believed[-1] = attrs.evolve(believed, others=others)
-        self._believed = self._look_back(self._believed, surrogate)
+        # at once, so that an interrupt of what follows loses no evaluation
+        self._accepted.append(accepted)
+        others = self._cross_fit(fresh, sample, evaluations, state, rows)
+        self._accepted[-1] = attrs.evolve(accepted, others=others)
+        self._accepted = self._look_back(self._accepted, surrogate)
         return apart
 
     def _cross_fit(
         self,
         found: Round,
         sample: SurrogateSample,
-        payments: Payments,
+        evaluations: EvaluatedDraws,
         state: Mapping[str, Any],
         rows: Evaluations,
     ) -> CrossFit | None:
@@ -258,42 +260,42 @@ class Weighing:
         try:
             surrogates = [
                 self._learning.fit_from(state, _leave_out(rows, each))
-                for each in parts_of(payments)
+                for each in parts_of(evaluations)
             ]
         except SurrogateFitError:
             return None
         with self._book.clock.phase("sampling"), one_thread():
-            others = cross_fit(sample, payments, surrogates)
+            others = cross_fit(sample, evaluations, surrogates)
         return others if others.improves(found) else None
 
-    def _look_back(self, believed: list[_Believed], latest: Potential) -> list[_Believed]:
-        """Return rounds as a surrogate sees them that has learnt from all payments."""
+    def _look_back(self, accepted: list[_Accepted], latest: Potential) -> list[_Accepted]:
+        """Return rounds as a surrogate sees them that has learnt from all evaluations."""
         with contextlib.suppress(SurrogateFitError):  # then there is nothing new to be said
             latest = self._learning.fit()
         with self._book.clock.phase("sampling"), one_thread():
-            return [each.seen_from(latest) for each in believed]
+            return [each.seen_from(latest) for each in accepted]
 
     def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
-        """Return U at positions (n, dim), and all that this tells; learn from it."""
+        """Return U at positions (n, dim), and all that follows from this; learn from it."""
         target, learning = self._target, self._learning
         uses_gradients = learning.uses_derivatives and calls_per_gradient(target) == 1
         target.keep_evaluations(True, jacobians=learning.uses_jacobians)
-        with self._book.clock.phase("sampling"), target.pay_gradients(uses_gradients):
+        with self._book.clock.phase("sampling"), target.evaluating_gradients(uses_gradients):
             values = target.value(positions)
         rows = target.drain()
         learning.observe(rows)
         return values, rows
 
     def _record(self, positions: FloatArray, values: FloatArray, stage: Stage) -> None:
-        """Record what was paid for, as draws of the run only where it is believed."""
+        """Record what was evaluated, as draws of the run only where it is accepted."""
         chains = self._recipe.chains
         for at in range(0, len(positions), chains):
             state = _state(positions[at : at + chains], values[at : at + chains])
             self._book.add(stage, state, _still(chains), None, explored=False)
 
     def _forget(self) -> None:
-        """Turn draws so far into warm-up: what was believed before is in doubt too."""
-        self._believed.clear()
+        """Turn draws so far into warm-up: what was accepted before is in doubt too."""
+        self._accepted.clear()
         self._book.begin_again()
 
     @property
@@ -306,7 +308,7 @@ class Weighing:
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
-        if len(self._believed) < 2:
+        if len(self._accepted) < 2:
             return False
         stopping, weights, aim = self._book.stopping, self._book.weights, self._aim
         assert weights is not None
@@ -321,16 +323,16 @@ class Weighing:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class _Believed:
-    """A round that is believed, with what it takes to look at it again.
+class _Accepted:
+    """A round that is accepted, with what it takes to look at it again.
 
     Parameters
     ----------
     constant
         Logarithm of its surrogate's normalising constant.
-    sample, payments
-        Its draws, and what was paid for, in the sampling coordinates.
-    hindsight : ndarray of shape (chains, m)
+    sample, evaluations
+        Its draws, and what was evaluated, in the sampling coordinates.
+    predictive_variance : ndarray of shape (chains, m)
         What the latest surrogate says of its weights.
     others
         What surrogates say that have learnt from parts of it; None where nothing is gained.
@@ -339,21 +341,21 @@ class _Believed:
     round: Round
     constant: Estimate
     sample: SurrogateSample
-    payments: Payments
-    hindsight: FloatArray
+    evaluations: EvaluatedDraws
+    predictive_variance: FloatArray
     others: CrossFit | None = None
 
     @property
-    def round_in_hindsight(self) -> Round:
-        """The round, whose errors are at least what the latest surrogate foretells."""
-        found = attrs.evolve(self.round, hindsight=self.hindsight)
+    def corrected_round(self) -> Round:
+        """The round, whose errors are at least what the latest surrogate predicts."""
+        found = attrs.evolve(self.round, predictive_variance=self.predictive_variance)
         return found if self.others is None else self.others.apply(found)
 
-    def seen_from(self, latest: Potential) -> _Believed:
+    def seen_from(self, latest: Potential) -> _Accepted:
         """Return the round as another surrogate sees it."""
-        tilts = None if self.others is None else self.others.tilts
-        late = look_back(self.sample, self.payments, latest, tilts)
-        return attrs.evolve(self, hindsight=late)
+        density_ratios = None if self.others is None else self.others.density_ratios
+        late = look_back(self.sample, self.evaluations, latest, density_ratios)
+        return attrs.evolve(self, predictive_variance=late)
 
 
 def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:
@@ -372,7 +374,7 @@ def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:
 
 
 def _most(sample: SurrogateSample, chains: int) -> int:
-    """Return how many draws may be paid for at most, the same of each chain of the run."""
+    """Return how many draws may be evaluated at most, the same of each chain of the run."""
     most = int(LARGEST_PART * sample.values.size)
     return most - most % chains
 

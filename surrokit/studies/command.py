@@ -88,7 +88,7 @@ def tell_command(file: Path, table: Path) -> None:
 
     Results are in the column log_density, and in gradient[0], gradient[1], ... where the study asks
     for gradients, or in outputs[0], outputs[1], ... where it has data. A field that is empty or nan
-    tells that the model has failed.
+    means that the model has failed.
     """
     study = _open(file)
     labels, shapes = study.description.parameters.labels, study.description.shapes

@@ -1,7 +1,7 @@
 """Ask and tell: a run whose exact calls somebody else makes, whenever they can.
 
-A study is a run that is done again with all that was told, up to where it wants to know more; its
-file holds the run, what was told, and the positions that it waits for.
+A study is a run that is done again with all that was reported, up to where it wants to know more;
+its file holds the run, what was reported, and the positions that it waits for.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FACT, _ARRAYS, _PENDING, _TOLD = "study", "study/", "study/pending", "told/"
 
 
 class Pending(KeyboardInterrupt):
-    """Ends a run at positions of which nobody has told anything yet."""
+    """Ends a run at positions whose results are not reported yet."""
 
 
 class Told:
@@ -122,8 +122,8 @@ class Description:
         has_data, has_prior = self.data is not None, self.prior is not None
         if has_data != (self.noise_sd is not None) or (has_prior and not has_data):
             raise ConfigurationError(
-                "data and noise_sd belong together, and a prior to them; where log densities are "
-                "told, they hold the prior already"
+                "data and noise_sd belong together, and a prior to them; log densities hold "
+                "the prior already"
             )
         if has_data and self.gradients:
             raise ConfigurationError(
@@ -138,14 +138,14 @@ class Description:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name of what is told of a position to its shape."""
+        """Name of what is reported of a position to its shape."""
         if self.data is not None:
             return {"outputs": self.data.shape}
         gradients = {"gradients": (self.parameters.dim,)} if self.gradients else {}
         return {"log_density": (), **gradients}
 
     def check(self, results: Mapping[str, Any], n: int) -> dict[str, FloatArray]:
-        """Return what is told of n positions as arrays, if all of it is there in its shape."""
+        """Return what is reported of n positions as arrays, if all of it is there in its shape."""
         given = {name: array for name, array in results.items() if array is not None}
         if given.keys() != self.shapes.keys():
             raise ConfigurationError(
@@ -162,7 +162,7 @@ class Description:
         return found
 
     def target(self, told: Told) -> Potential:
-        """Return the target, whose model is what was told."""
+        """Return the target, whose model is what was reported."""
         named: dict[str, Any] = {
             "parameters": dict(self.parameters.specs),
             "plausible": self.plausible,
@@ -224,7 +224,7 @@ def study(
     """Begin a study, or go on with one.
 
     The model is nowhere to be called: :meth:`Study.ask` says where it is to be evaluated, and
-    :meth:`Study.tell` is told what came out, in this process or in a later one. All is kept in a
+    results are passed to :meth:`Study.tell`, in this process or in a later one. All is kept in a
     file. The draws are those of a run that calls the model itself.
 
     Parameters
@@ -234,9 +234,9 @@ def study(
     parameters, dim, plausible
         As for :func:`surrokit.potential`.
     gradients
-        Whether a log density is told together with its gradient.
+        Whether a log density is reported together with its gradient.
     data, noise_sd, prior
-        As for :func:`surrokit.forward_potential`; outputs of the model are told then, and no log
+        As for :func:`surrokit.forward_potential`; outputs of the model are reported, and no log
         density. The prior is a :func:`surrokit.gaussian_prior` or None.
     **settings
         As for :func:`surrokit.sample`, such as ``max_calls`` and ``seed``. Where no part is named,
@@ -344,7 +344,7 @@ class Study:
         """Return positions at which the model is to be evaluated, shape (k, dim).
 
         They are in the parameters' own coordinates: n of those that the run wants by now, or all
-        for None. Where some of them were told of, the others are returned again; none where the
+        for None. Where some of them were reported of, the others are returned again; none where the
         study is done. What the run wants next depends on them.
 
         Raises
@@ -369,7 +369,7 @@ class Study:
     ) -> None:
         """Take in what the model returned, and go on with the run if that was all that it wants.
 
-        NaN tells that the model has failed at a position.
+        NaN means that the model has failed at a position.
 
         Parameters
         ----------
@@ -418,7 +418,7 @@ class Study:
                 self._go_on()
 
     def _go_on(self) -> None:
-        """Do the run again with all that was told, up to where it wants to know more."""
+        """Do the run again with all that was reported, up to where it wants to know more."""
         told = Told(self._results(), tuple(_quantities(self._told)))
         with _quietly():
             target = self.description.target(told)

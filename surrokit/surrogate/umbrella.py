@@ -54,8 +54,8 @@ class Edges:
         steps = 0.5 * apart / np.maximum(norms, np.finfo(float).tiny)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
-        foretold = 3.0 * before[0] - 3.0 * before[1] + before[2]
-        excess = np.where(foretold <= typical, value - foretold, -np.inf)
+        predicted = 3.0 * before[0] - 3.0 * before[1] + before[2]
+        excess = np.where(predicted <= typical, value - predicted, -np.inf)
         excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
         rows: list[int] = []
         for row in np.argsort(-excess):
@@ -88,7 +88,7 @@ class Umbrella:
 
     Where a surrogate is too high, it has no draws, and none would be evaluated there: weights would
     look good while a part of the target is missing. Draws of W reach where draws of V are as rare
-    as :data:`RAREST`, and c tells how much likelier they are there (umbrella sampling: Torrie and
+    as :data:`RAREST`, and c is how much likelier they are there (umbrella sampling: Torrie and
     Valleau 1977, doi:10.1016/0021-9991(77)90121-8).
 
     With p(v) the part of the surrogate's draws where V is above v, c is 1 / (p + p_0) with the

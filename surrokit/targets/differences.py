@@ -175,7 +175,7 @@ def steps_by(
 ) -> FloatArray:
     """Return steps of differences along each coordinate, shape (n, dim), at positions (n, dim).
 
-    ``curvatures (dim,)`` are about the second derivatives; ``size`` is |U|, of which a part may be
+    ``curvatures (dim,)`` are about the second derivatives; ``size`` is |U|, and a part of it may be
     rounding.
     """
     usual = STEP * (1.0 + np.abs(positions))
@@ -209,7 +209,7 @@ def _slopes(rows: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def with_slopes(rows: Evaluations) -> Evaluations:
-    """Return positions of which a batch of values holds neighbours, with gradients of these.
+    """Return positions whose neighbours are in a batch of values, with gradients of these.
 
     A batch that was evaluated for something else is returned as it is.
     """

@@ -35,7 +35,7 @@ REACH = 2.0
 """How far from zero on the line chains start where nothing is declared, as in Stan."""
 
 _FAR = 100.0
-"""Declared scales beyond which, or below the inverse of which, the usual place is left."""
+"""Largest declared scale: beyond it, or below its inverse, the usual place is left."""
 
 
 def expected(target: Potential) -> Pair:
@@ -147,7 +147,7 @@ class ScaledPotential(LiftedPotential):
         return with_rows(self.inner).row_draws(self.inner_map.matrix @ factor, **within)
 
     def select(self, rows: IntArray) -> Potential:
-        """Return the sum of some terms alone, without the rest, of which log |det A| is a part."""
+        """Return the sum of some terms alone, without the rest, which log |det A| belongs to."""
         alone = attrs.evolve(self.transform, scaling=attrs.evolve(self.inner_map, log_volume=0.0))
         return ScaledPotential(with_rows(self.inner).select(rows), alone)
 

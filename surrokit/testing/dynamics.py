@@ -61,7 +61,7 @@ class _Paths:
         n_steps: int | IntArray,
         ending: str = "",
     ) -> tuple[Phase, IntArray]:
-        """Follow a path from each place, all of which must end well if they have a name.
+        """Follow a path from each place; all must end well if they have a name.
 
         What is given cannot be written to.
         """

@@ -21,7 +21,7 @@ from surrokit.testing.checks import Factory, check
 from surrokit.testing.targets import Banana, Target, usable
 
 N_CHAINS, WARMUP = 4, 80
-"""Chains of an exploration, and the length of the warm-up of which it is part."""
+"""Chains of an exploration, and the length of the warm-up, exploration included."""
 
 
 @attrs.frozen(eq=False)
@@ -107,7 +107,7 @@ def check_findings(make: Factory) -> None:
         must.matrices(modes.covariances, "covariances of modes", np.finfo(float).tiny)
         must.close(modes.values, target.value(modes.positions), "potentials of the modes found")
     must.hold(len(rows) > 0, "the exploration ended without a single row to learn from")
-    with np.errstate(all="ignore"):  # paths that ran away were paid for as well
+    with np.errstate(all="ignore"):  # paths that ran away were evaluated as well
         values, gradients = target.value_and_gradient(rows.positions)
     must.close(rows.values, values, "values of the training rows")
     if rows.gradients is not None:
@@ -187,7 +187,7 @@ def check_frozen(make: Factory) -> None:
         for moment, decision in zip(moments, made, strict=True):
             right = frozen_at is None or (decision.frozen and not decision.deploy)
             found = f"deploy={decision.deploy} at iteration {moment.iteration}"
-            advice = "freeze for good, or never say so"
+            advice = "freeze for good, or report that it never does"
             must.hold(right, f"frozen at iteration {frozen_at}, and {found}; {advice}")
             if frozen_at is None and decision.frozen:
                 frozen_at = moment.iteration

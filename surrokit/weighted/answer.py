@@ -144,7 +144,7 @@ class Figures:
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Answer(Answering):
-    """Rounds that are believed, and what they say together.
+    """Rounds that are accepted, and what they say together.
 
     Each round corrects draws of a surrogate that was learnt before, so its estimate is unbiased
     whatever came before. What a round counts may not depend on the noise of its correction: a
@@ -179,21 +179,25 @@ class Answer(Answering):
         found, n = self.rounds[-1], sum(map(len, self.rounds))
         if not n * found.variance <= 1.0 + found.variance:
             return None
-        draws, tilt, most = found.draws, found.tilt, MOST_DRAWS // len(found.draws)
-        if (tilt == 1.0).all():
+        draws, density_ratio, most = (
+            found.draws,
+            found.density_ratio,
+            MOST_DRAWS // len(found.draws),
+        )
+        if (density_ratio == 1.0).all():
             draws = thin(draws, most)
             return draws, np.zeros(draws.shape[:2])
-        draws, tilt = thin(thin_as(tilt, draws), most), thin(tilt, most)
-        return draws, np.log(tilt / tilt.mean())
+        draws, density_ratio = thin(thin_as(density_ratio, draws), most), thin(density_ratio, most)
+        return draws, np.log(density_ratio / density_ratio.mean())
 
     @property
     def draws(self) -> FloatArray:
-        """All draws paid for, shape (n, dim)."""
-        return np.concatenate([each.paid for each in self.rounds])
+        """All evaluated draws, shape (n, dim)."""
+        return np.concatenate([each.evaluated for each in self.rounds])
 
     @property
     def log_weights(self) -> FloatArray:
-        """Of the draws paid for, over all rounds, of mean one together, shape (n,)."""
+        """Of the evaluated draws, over all rounds, of mean one together, shape (n,)."""
         n = sum(map(len, self.rounds))
         parts = zip(self.counts, self.rounds, strict=True)
         with np.errstate(divide="ignore"):
@@ -216,9 +220,11 @@ class Answer(Answering):
         return quantile_of(self.distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
-        flat, paid = (np.asarray(function(each), np.float64) for each in (found.flat, found.paid))
+        flat, paid = (
+            np.asarray(function(each), np.float64) for each in (found.flat, found.evaluated)
+        )
         draws = flat.reshape(*found.draws.shape[:2], -1)
-        return Values(draws=draws, paid=paid.reshape(len(paid), -1))
+        return Values(draws=draws, evaluated=paid.reshape(len(paid), -1))
 
     def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
@@ -226,7 +232,7 @@ class Answer(Answering):
         parts = zip(self.rounds, squares, strict=True)
         corrected = self.counts @ np.stack([correct_means(*each) for each in parts])
         plain = self.counts @ np.stack([each.flat.mean(axis=0) for each in squares])
-        # few payments far out may correct it below zero
+        # few evaluations far out may correct it below zero
         return np.asarray(np.maximum(corrected, 0.25 * plain))
 
     def _estimate(self, values: Sequence[Values], trends: Sequence[Sequence[Values]]) -> Estimate:
@@ -254,7 +260,7 @@ class Answer(Answering):
         for each in self.rounds:
             ordered = np.sort(each.flat, axis=0)
             scores = self._apply(functools.partial(_scores, ordered), each)
-            found.append([scores, Values(draws=scores.draws**2, paid=scores.paid**2)])
+            found.append([scores, Values(draws=scores.draws**2, evaluated=scores.evaluated**2)])
         return found
 
     @property
@@ -262,10 +268,17 @@ class Answer(Answering):
         """All draws, with those that were evaluated exactly as corrections."""
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
-            even, tilt = np.full(len(each.flat), 1.0 / len(each.flat)), (each.tilt - 1.0).ravel()
-            tilted = thin_as(each.tilt, each.draws).reshape(len(tilt), -1)
-            points += [each.flat, tilted, each.paid]
-            masses += [count * even, count * tilt / len(tilt), count * added_shares(each)]
+            even, density_ratio = (
+                np.full(len(each.flat), 1.0 / len(each.flat)),
+                (each.density_ratio - 1.0).ravel(),
+            )
+            reweighted = thin_as(each.density_ratio, each.draws).reshape(len(density_ratio), -1)
+            points += [each.flat, reweighted, each.evaluated]
+            masses += [
+                count * even,
+                count * density_ratio / len(density_ratio),
+                count * added_shares(each),
+            ]
         return np.concatenate(points), np.concatenate(masses)
 
 

@@ -1,37 +1,39 @@
 """How much the draws of a surrogate are off in the mean of a function, and how sure that is.
 
 **Control variate.** V is a surrogate whose M draws are free, and U the exact potential, known at n
-positions paid for: draws of a density q, with weights w (the target's density over q) and evens e
-(that of exp(-V) over q), each scaled to mean one. With m the mean of f over all draws, the mean of
-f under the target is
+evaluated positions: draws of a density q, with weights w (the target's density over q) and
+surrogate weights e (that of exp(-V) over q), each scaled to mean one. With m the mean of f over
+all draws, the mean of f under the target is
 
     m + sum_j (share_j - even share_j) (f_j - m),
 
 for which shares w_j / sum w would be biased by about Var(w) / n, as the sum is random too. They are
 the delete-one jackknife's (Quenouille 1956, doi:10.1093/biomet/43.3-4.353).
 
-**Cross-fitting.** V_k has learnt from all payments of the round but part k, and r_k is its density
-over that of V. Payments of part k are new to it and may correct it: with e_k = r_k e, the mean of f
+**Cross-fitting.** V_k has learnt from all evaluations of the round but part k, and r_k is its
+density over that of V. Evaluations of part k are new to it and may correct it: with e_k = r_k e,
+the mean of f
 
     mean over k of [E_V r_k f + mean over part k of (w - e_k) f]
 
 is unbiased given V, and better by as much as V_k is closer to the target (Chernozhukov et al. 2018,
-doi:10.1111/ectj.12097). In a round ``tilt`` is the mean of the r_k at its draws, which adds the
-mean of (tilt - 1) (f - m).
+doi:10.1111/ectj.12097). In a round ``density_ratio`` is the mean of the r_k at its draws, which
+adds the mean of (density_ratio - 1) (f - m).
 
 **Errors.** The variance has two parts, which may be added: the correction's mean, given all draws,
 has a covariance with m of order sd(f) sd((w - 1) (f - m)) / M, at most a part sqrt(n / M) of their
 sum. That of the draws is the larger of an estimate by autocorrelations and one by means of whole
 chains, which see a chain that was away in a tail for long, once. That of the correction is the
-jackknife's, but few positions are paid for where a rare event happens. So it is at least
+jackknife's, but few positions are evaluated where a rare event happens. So it is at least
 
 - as if weights had nothing to do with f, or rose and fell with it as fitted lines say;
-- in *hindsight*, the mean over the draws of h (f - m)^2 / n. Where no payment lies in a tail that V
-  gets wrong, weights are even and errors too small. A later surrogate V', which has learnt from
-  these payments, predicts weights w = e r at every draw for nothing, r = exp(V - V') of mean one.
-  A payment has the variance (w - e)^2 (f - m)^2 on average under q, which is h (f - m)^2, with
-  h = e (r - 1)^2, on average under V. Where others were corrected in place of V their tilts stand
-  for the one. It is no part of an answer, since V' knows the points that correct V.
+- by *predictive variance*, the mean over the draws of h (f - m)^2 / n. Where no evaluation lies in
+  a tail that V gets wrong, weights are even and errors too small. A later surrogate V', which
+  has learnt from these evaluations, predicts weights w = e r at every draw, r = exp(V - V') of
+  mean one. An evaluation has the variance (w - e)^2 (f - m)^2 on average under q, which is
+  h (f - m)^2, with h = e (r - 1)^2, on average under V. Where others were corrected in place of V
+  their density ratios stand for the one. It is no part of an answer, since V' knows the points that
+  correct V.
 
 **Degrees of freedom.** A variance of n numbers of kurtosis g has relative variance (g - 1) / n, and
 one with d degrees 2 / d. The kurtosis of n numbers is at most n, and small if none of them lies in
@@ -55,7 +57,7 @@ LEAST_DEGREES = 1.0
 
 
 def shares(weights: FloatArray) -> FloatArray:
-    """Return what each draw paid for adds to a mean under the target, shape (n,), of sum one.
+    """Return what each draw evaluated adds to a mean under the target, shape (n,), of sum one.
 
     n w_j / S - (n - 1) / n sum over i != j of w_j / (S - w_i), with S the sum of the weights; plain
     shares where all weight is on one draw, as nothing is left without it.
@@ -69,8 +71,8 @@ def shares(weights: FloatArray) -> FloatArray:
 
 
 def added_shares(found: Round) -> FloatArray:
-    """Return what each draw paid for adds to a mean over all draws, shape (n,), of sum zero."""
-    return shares(found.weights) - shares(found.evenings)
+    """Return what each draw evaluated adds to a mean over all draws, shape (n,), of sum zero."""
+    return shares(found.weights) - shares(found.surrogate_weights)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -89,7 +91,7 @@ class Values:
     """Values of k functions."""
 
     draws: FloatArray  # at the draws, shape (chains, draws, k)
-    paid: FloatArray  # at the positions paid for, shape (n, k)
+    evaluated: FloatArray  # at the evaluated positions, shape (n, k)
 
     @property
     def flat(self) -> FloatArray:
@@ -98,25 +100,27 @@ class Values:
 
     def less(self, numbers: FloatArray) -> Values:
         """Return the values less k numbers."""
-        return Values(draws=self.draws - numbers, paid=self.paid - numbers)
+        return Values(draws=self.draws - numbers, evaluated=self.evaluated - numbers)
 
     def squared(self) -> Values:
         """Return the squares about the means of the draws."""
         centred = self.less(self.draws.mean(axis=(0, 1)))
-        return Values(draws=np.square(centred.draws), paid=np.square(centred.paid))
+        return Values(draws=np.square(centred.draws), evaluated=np.square(centred.evaluated))
 
 
 def correct_means(found: Round, values: Values) -> FloatArray:
     """Return the means under the target, shape (k,), of functions with these values."""
     mean = values.draws.mean(axis=(0, 1))
     # centred where it is needed alone: draws are many
-    tilted = _tilt(found, thin_as(found.tilt, values.draws) - mean).mean(axis=(0, 1))
-    return np.asarray(mean + tilted + added_shares(found) @ (values.paid - mean))
+    reweighted = _density_ratio(found, thin_as(found.density_ratio, values.draws) - mean).mean(
+        axis=(0, 1)
+    )
+    return np.asarray(mean + reweighted + added_shares(found) @ (values.evaluated - mean))
 
 
-def _tilt(found: Round, thinned: FloatArray) -> FloatArray:
-    """Return (r - 1) (f - m) at the draws that tilts are of, from f - m there (chains, m, k)."""
-    return np.asarray((found.tilt - 1.0)[..., None] * thinned)
+def _density_ratio(found: Round, thinned: FloatArray) -> FloatArray:
+    """Return (r - 1) (f - m) at the draws of the density ratios, from f - m (chains, m, k)."""
+    return np.asarray((found.density_ratio - 1.0)[..., None] * thinned)
 
 
 def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
@@ -129,40 +133,44 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     flat, n = values.flat, len(found)
     still = flat.max(axis=0) == flat.min(axis=0)
     centred = values.less(flat.mean(axis=0))
-    moves = _without(found.weights, centred.paid) - _without(found.evenings, centred.paid)
+    moves = _without(found.weights, centred.evaluated) - _without(
+        found.surrogate_weights, centred.evaluated
+    )
     moves -= moves.mean(axis=0)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
-    seen = np.maximum(jackknife, _foretell_variance(found, centred, trends) / n)
-    late = np.sqrt(found.hindsight)[..., None] * thin_as(found.hindsight, centred.draws)
+    seen = np.maximum(jackknife, _predict_variance(found, centred, trends) / n)
+    late = np.sqrt(found.predictive_variance)[..., None] * thin_as(
+        found.predictive_variance, centred.draws
+    )
     late = late.reshape(-1, late.shape[2])
-    in_hindsight = np.square(late).mean(axis=0) / n
+    by_later = np.square(late).mean(axis=0) / n
     of_chains, degrees_of_chains = _of_draws(found, centred)
     degrees = measure_degrees(moves, _kurtosis(centred.flat))
-    still &= (values.paid == flat[0]).all(axis=0)
+    still &= (values.evaluated == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
     return Corrected(
         means=means,
         of_chains=np.where(still, 0.0, of_chains),
-        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, in_hindsight)),
-        # hindsight is of many draws, where payments are few
-        degrees=np.where(in_hindsight > seen, measure_degrees(late), degrees),
+        of_correction=np.where(still, 0.0, np.inf if unknown else np.maximum(seen, by_later)),
+        # predictive_variance is of many draws, where evaluations are few
+        degrees=np.where(by_later > seen, measure_degrees(late), degrees),
         degrees_of_chains=degrees_of_chains,
     )
 
 
 def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
-    """Return the variance of the mean over draws, tilted, and its degrees, each (k,)."""
+    """Return the variance of the mean over draws, reweighted, and its degrees, each (k,)."""
     plain, degrees = chain_variance(centred.draws)
     degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
-    if (found.tilt == 1.0).all():
+    if (found.density_ratio == 1.0).all():
         return plain, degrees
-    thinned = thin_as(found.tilt, centred.draws)
-    tilted = _tilt(found, thinned)
-    both = np.mean(tilted * thinned, axis=(0, 1))
+    thinned = thin_as(found.density_ratio, centred.draws)
+    reweighted = _density_ratio(found, thinned)
+    both = np.mean(reweighted * thinned, axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         # as a part of the variance of f, since both have about its autocorrelation
         shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
-    own = np.square(mean_error(tilted))
+    own = np.square(mean_error(reweighted))
     return plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own, degrees
 
 
@@ -213,10 +221,10 @@ def pareto_k_of(numbers: FloatArray) -> float:
         return float(np.squeeze(array_stats.pareto_khat(numbers, r_eff=1.0, tail="right")))
 
 
-def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -> FloatArray:
-    """Return the variance of (w - e) (f - m) that trends of log weights foretell, shape (k,).
+def _predict_variance(found: Round, values: Values, trends: Sequence[Values]) -> FloatArray:
+    """Return the variance of (w - e) (f - m) that trends of log weights predict, shape (k,).
 
-    Logarithms of weights that are foretold do not leave one and a half times the range of those
+    Logarithms of weights that are predicted do not leave one and a half times the range of those
     seen.
     """
     squares = np.square(values.flat)
@@ -224,31 +232,33 @@ def _foretell_variance(found: Round, values: Values, trends: Sequence[Values]) -
     if np.isfinite(found.log_ratios).sum() < 8:  # too few for a line
         return usual
     lines = [_fit_line(found, trend) for trend in trends or (values,)]
-    at_draws, at_paid = (np.exp(sum(parts)) for parts in zip(*lines, strict=True))
-    known = found.evenings > 0.0
-    seen = found.weights[known] / found.evenings[known]
+    at_draws, at_evaluated = (np.exp(sum(parts)) for parts in zip(*lines, strict=True))
+    known = found.surrogate_weights > 0.0
+    seen = found.weights[known] / found.surrogate_weights[known]
     scale, least, largest = at_draws.mean(axis=0), seen.min(), seen.max()
-    foretold, there = (
-        np.clip(each / scale, least**1.5, largest**1.5) - 1.0 for each in (at_draws, at_paid)
+    predicted, there = (
+        np.clip(each / scale, least**1.5, largest**1.5) - 1.0 for each in (at_draws, at_evaluated)
     )
-    rest = (found.weights - found.evenings)[:, None] - found.evenings[:, None] * there
-    mean = np.mean(foretold * values.flat, axis=0)
-    variance = np.mean(np.square(foretold) * squares, axis=0) - np.square(mean)
+    rest = (found.weights - found.surrogate_weights)[:, None] - found.surrogate_weights[
+        :, None
+    ] * there
+    mean = np.mean(predicted * values.flat, axis=0)
+    variance = np.mean(np.square(predicted) * squares, axis=0) - np.square(mean)
     variance += np.square(rest).mean(axis=0) * squares.mean(axis=0)
     return np.asarray(np.maximum(usual, variance))
 
 
 def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
-    """Return lines through log weights along columns, at all draws and at those paid for.
+    """Return lines through log weights along columns, at all draws and at those evaluated.
 
     They are flat where no slope is to be seen: slopes are shrunk (James and Stein) by the noise
     that residuals say they have (HC3 of MacKinnon and White 1985,
-    doi:10.1016/0304-4076(85)90158-7). Positions count by their evenings.
+    doi:10.1016/0304-4076(85)90158-7). Positions count by their surrogate_weights.
     """
     known = np.isfinite(found.log_ratios)
-    counts, logs = found.evenings[known], found.log_ratios[known]
+    counts, logs = found.surrogate_weights[known], found.log_ratios[known]
     counts = counts / counts.mean()
-    paid = trend.paid[known]
+    paid = trend.evaluated[known]
     centre, centred = counts @ paid / len(logs), logs - counts @ logs / len(logs)
     apart = paid - centre
     squares = counts @ np.square(apart)
@@ -259,9 +269,9 @@ def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
         rest = (centred[:, None] - slope * apart) / (1.0 - pulls * apart)
         slope *= np.maximum(1.0 - np.square(pulls * rest).sum(axis=0) / np.square(slope), 0.0)
     slope = np.nan_to_num(slope, posinf=0.0, neginf=0.0)
-    at_draws, at_paid = (slope * (each - centre) for each in (trend.flat, trend.paid))
+    at_draws, at_evaluated = (slope * (each - centre) for each in (trend.flat, trend.evaluated))
     # exponentials of 50 are far above all weights seen
-    return np.minimum(at_draws, 50.0), np.minimum(at_paid, 50.0)
+    return np.minimum(at_draws, 50.0), np.minimum(at_evaluated, 50.0)
 
 
 def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:

@@ -159,13 +159,13 @@ def evidence_of_rounds(
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U), log Z = log Z_V + log mean exp(V - U).
 
-    The bias of the logarithm, about -Var(w) / 2n, is removed by the jackknife, which also tells the
+    The bias of the logarithm, about -Var(w) / 2n, is removed by the jackknife, which also gives the
     error. Rounds are combined as in :class:`surrokit.weighted.answer.Answer`.
 
     Parameters
     ----------
     rounds
-        At least one. Log weights less log evens are V - U itself, not up to a constant.
+        At least one. Log weights less log surrogate_weights are V - U itself, not up to a constant.
     surrogates
         What :func:`bridge` says of the V of each round.
     calls
@@ -183,7 +183,7 @@ def evidence_of_rounds(
 
 def _log_mean(found: Round) -> tuple[float, float, float]:
     """Return the log mean of exp(V - U) over V, its variance, and the degrees of that."""
-    logs, even = found.log_weights, np.exp(found.log_evens)
+    logs, even = found.log_weights, np.exp(found.log_surrogate_weights)
     n, largest = len(logs), logs.max()
     if not np.isfinite(largest):
         return -np.inf, np.inf, 1.0

@@ -106,83 +106,83 @@ class Distribution:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Round:
-    """Draws of a surrogate V, and what the exact potential U says at positions paid for.
+    """Draws of a surrogate V, and what the exact potential U says at evaluated positions.
 
-    V must have learnt from none of the points that are paid for here, or else the correction would
+    V must have learnt from none of the points that are evaluated here, or else the correction would
     find it better than it is.
 
     Parameters
     ----------
     draws : ndarray of shape (chains, draws, dim)
         Of chains on V alone, in the user's coordinates.
-    paid : ndarray of shape (n, dim)
-        Positions paid for, about independent, in the user's coordinates: draws of a density q.
+    evaluated : ndarray of shape (n, dim)
+        Positions evaluated, about independent, in the user's coordinates: draws of a density q.
     log_weights : ndarray of shape (n,)
         Log of the target's density over q there, up to a constant; -inf where the target is zero.
-    log_evens : ndarray of shape (n,), optional
+    log_surrogate_weights : ndarray of shape (n,), optional
         Log of the surrogate's density over q. Zero by default, where q is V's own.
     learnt : int
         Exact evaluations that V has learnt from.
-    hindsight : ndarray of shape (chains, m), optional
+    predictive_variance : ndarray of shape (chains, m), optional
         By how much weights vary about every k-th draw of each chain, by a later surrogate: no part
         of the answer, only of its error. By default zero at the first draws.
-    tilt : ndarray of shape (chains, m), optional
+    density_ratio : ndarray of shape (chains, m), optional
         What every k-th draw of each chain counts for, of mean one, by cross-fitting. One by
         default.
 
     Raises
     ------
     ShapeError
-        If draws are not three-dimensional, positions, weights and evens not as many, at least one,
-        or the hindsight or the tilt is not that of the draws.
+        If draws are not three-dimensional, positions and their weights not as many, at least
+        one, or the predictive variance or the density ratio is not that of the draws.
     ConfigurationError
         If a weight or an even is NaN or plus infinity.
     """
 
     draws: FloatArray
-    paid: FloatArray
+    evaluated: FloatArray
     log_weights: FloatArray
     learnt: int
-    log_evens: FloatArray = attrs.field()
-    hindsight: FloatArray = attrs.field()
-    tilt: FloatArray = attrs.field()
+    log_surrogate_weights: FloatArray = attrs.field()
+    predictive_variance: FloatArray = attrs.field()
+    density_ratio: FloatArray = attrs.field()
 
-    @log_evens.default
+    @log_surrogate_weights.default
     def _even(self) -> FloatArray:
-        return np.zeros(len(self.paid))
+        return np.zeros(len(self.evaluated))
 
-    @hindsight.default
+    @predictive_variance.default
     def _none(self) -> FloatArray:
         return np.zeros((len(self.draws), 1))
 
-    @tilt.default
-    def _untilted(self) -> FloatArray:
+    @density_ratio.default
+    def _not_reweighted(self) -> FloatArray:
         return np.ones((len(self.draws), 1))
 
     def __attrs_post_init__(self) -> None:
-        n = len(self.paid)
-        fits = self.draws.ndim == 3 and self.paid.shape == (n, self.draws.shape[2])
-        if not (fits and n and self.log_weights.shape == self.log_evens.shape == (n,)):
+        n = len(self.evaluated)
+        fits = self.draws.ndim == 3 and self.evaluated.shape == (n, self.draws.shape[2])
+        if not (fits and n and self.log_weights.shape == self.log_surrogate_weights.shape == (n,)):
             raise ShapeError(
                 f"a round needs draws of shape (chains, draws, dim), got {self.draws.shape}, and n "
-                f"positions, log weights and evens, got shapes {self.paid.shape}, "
-                f"{self.log_weights.shape} and {self.log_evens.shape}"
+                f"positions, log weights and surrogate_weights, got shapes {self.evaluated.shape}, "
+                f"{self.log_weights.shape} and {self.log_surrogate_weights.shape}"
             )
-        for name, made in (("hindsight", "look_back"), ("tilt", "cross_fit")):
+        for name, made in (("predictive_variance", "look_back"), ("density_ratio", "cross_fit")):
             numbers = getattr(self, name)
             if numbers.shape != thin_as(numbers, self.draws).shape[:2]:
                 raise ShapeError(
                     f"the {name} of a round must have a number for every k-th draw of each chain, "
                     f"got shape {numbers.shape} for draws {self.draws.shape}; make it by {made}"
                 )
-        for logs in (self.log_weights, self.log_evens):
+        for logs in (self.log_weights, self.log_surrogate_weights):
             if np.isnan(logs).any() or logs.max() == np.inf:
                 raise ConfigurationError(
                     "log weights must be finite, or -inf where the target is zero, got NaN or inf"
                 )
 
     def __len__(self) -> int:
-        return len(self.paid)
+        return len(self.evaluated)
 
     @property
     def flat(self) -> FloatArray:
@@ -190,13 +190,13 @@ class Round:
         return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
 
     @property
-    def evenings(self) -> FloatArray:
-        """What makes the positions paid for draws of the surrogate, of mean one, shape (n,)."""
-        return _mean_one(self.log_evens)
+    def surrogate_weights(self) -> FloatArray:
+        """What makes the evaluated positions draws of the surrogate, of mean one, shape (n,)."""
+        return _mean_one(self.log_surrogate_weights)
 
     @property
     def weights(self) -> FloatArray:
-        """What makes the positions paid for draws of the target, of mean one, shape (n,).
+        """What makes the evaluated positions draws of the target, of mean one, shape (n,).
 
         NaN if the target is zero at all.
         """
@@ -204,14 +204,14 @@ class Round:
 
     @property
     def log_ratios(self) -> FloatArray:
-        """V - U at the positions paid for, up to a constant, shape (n,); NaN where both are inf."""
+        """V - U at evaluated positions, up to a constant, shape (n,); NaN where both are inf."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.log_weights - self.log_evens)
+            return np.asarray(self.log_weights - self.log_surrogate_weights)
 
     @property
     def variance(self) -> float:
-        """Of weights less evenings: 1 / it independent exact draws are worth a paid position."""
-        squares = np.square(self.weights - self.evenings).sum()
+        """Of weights less surrogate weights: 1 / it exact draws are worth an evaluated position."""
+        squares = np.square(self.weights - self.surrogate_weights).sum()
         return float(squares / (len(self) - 1)) if len(self) > 1 else np.nan
 
 
@@ -238,7 +238,7 @@ def _mean_one(logs: FloatArray) -> FloatArray:
 def count_rounds(rounds: Sequence[Round]) -> FloatArray:
     """Return what each round counts, shape (rounds,), of sum one.
 
-    It is the number of draws paid for times the square of that of the evaluations learnt from. If
+    It is the number of evaluated draws times the square of that of the evaluations learnt from. If
     variances of weights fall as any power of the latter between none and the fourth, the variance
     is at worst 9/5 of the least (the argument of Owen and Zhou 2019, arXiv:1901.02976).
     """

@@ -21,11 +21,11 @@ LOOKED_AT = 12_000
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Payments:
-    """Positions to pay for, and how likely they were.
+class EvaluatedDraws:
+    """Positions to evaluate, and how likely they were.
 
     Draws of a surrogate V cannot tell what V lacks. Where V is too high it has few draws, and
-    weights would look good while a part of the target is missing. So half of the payments go to
+    weights would look good while a part of the target is missing. So half of the evaluations go to
     draws of a wider density. All are draws of one known mixture (defensive importance sampling:
     Hesterberg 1995, doi:10.1080/00401706.1995.10484303; parts of fixed sizes after Veach and Guibas
     1995, doi:10.1145/218380.218498).
@@ -37,9 +37,9 @@ class Payments:
     values : ndarray of shape (n,)
         V there.
     share
-        Part of the payments that is farther out.
+        Part of the evaluations that is farther out.
     outer
-        Draws there; None where all payments are draws of V.
+        Draws there; None where all evaluations are draws of V.
     """
 
     positions: FloatArray
@@ -51,11 +51,11 @@ class Payments:
         return len(self.positions)
 
     @property
-    def log_evens(self) -> FloatArray:
+    def log_surrogate_weights(self) -> FloatArray:
         """Log of the surrogate's density over the mixture's, shape (n,)."""
-        return self.log_evens_at(self.values)
+        return self.log_surrogate_weights_at(self.values)
 
-    def log_evens_at(self, values: FloatArray) -> FloatArray:
+    def log_surrogate_weights_at(self, values: FloatArray) -> FloatArray:
         """Return that log by values of V, of their shape."""
         if self.outer is None:
             return np.zeros_like(values)
@@ -64,31 +64,31 @@ class Payments:
     def weigh(self, exact: FloatArray) -> FloatArray:
         """Return log weights, shape (n,), by U there: log of the target's density over q."""
         with np.errstate(invalid="ignore"):
-            weights = self.values - exact + self.log_evens
+            weights = self.values - exact + self.log_surrogate_weights
         return np.where(np.isinf(exact), -np.inf, weights)
 
 
 def choose(
     sample: SurrogateSample, surrogate: Potential, n: int, rng: np.random.Generator
-) -> Payments:
-    """Return n positions to pay for, far fewer than the draws of a surrogate V."""
+) -> EvaluatedDraws:
+    """Return n positions to evaluate, far fewer than the draws of a surrogate V."""
     flat, outer = sample.flat, sample.outer
     if outer is None:
         inner = _thin(len(flat), n, rng)
-        return Payments(positions=flat[inner], values=sample.values.ravel()[inner])
+        return EvaluatedDraws(positions=flat[inner], values=sample.values.ravel()[inner])
     n_outer = min(n // 2, len(outer.positions))
     near = flat[_thin(len(flat), n - n_outer, rng)]
     farther = outer.positions[_thin(len(outer.positions), n_outer, rng)]
     positions = np.concatenate([near, farther])
     values = np.asarray(surrogate.value(positions))
-    return Payments(positions=positions, values=values, share=n_outer / n, outer=outer)
+    return EvaluatedDraws(positions=positions, values=values, share=n_outer / n, outer=outer)
 
 
 def look_back(
     sample: SurrogateSample,
-    payments: Payments,
+    evaluations: EvaluatedDraws,
     later: Potential,
-    tilts: FloatArray | None = None,
+    density_ratios: FloatArray | None = None,
 ) -> FloatArray:
     """Return by how much weights vary about draws of a surrogate V, as a later one predicts.
 
@@ -96,7 +96,7 @@ def look_back(
 
     Parameters
     ----------
-    tilts : ndarray of shape (folds, chains, m), optional
+    density_ratios : ndarray of shape (folds, chains, m), optional
         Of other surrogates that are corrected in place of V; the mean is taken over them.
 
     Returns
@@ -105,9 +105,11 @@ def look_back(
         At the draws that :func:`compare` looks at.
     """
     ratios, _ = compare(sample, later)
-    squares = np.square(ratios - (1.0 if tilts is None else tilts))
+    squares = np.square(ratios - (1.0 if density_ratios is None else density_ratios))
     of_all = squares.reshape(-1, *ratios.shape).mean(axis=0)
-    return np.asarray(np.exp(payments.log_evens_at(_look_at(sample.values))) * of_all)
+    return np.asarray(
+        np.exp(evaluations.log_surrogate_weights_at(_look_at(sample.values))) * of_all
+    )
 
 
 def compare(sample: SurrogateSample, other: Potential) -> tuple[FloatArray, float]:
@@ -141,38 +143,40 @@ def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
 
 
 FOLDS = 5
-"""Parts of a round's payments; as many surrogates are fitted."""
+"""Parts of a round's evaluations; as many surrogates are fitted."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class CrossFit:
-    """What surrogates say of a round that each have learnt from all of its payments but one part.
+    """What surrogates give for a round that each have learnt from all evaluations but one part.
 
     See :mod:`surrokit.weighted.correction`.
 
     Parameters
     ----------
-    tilts : ndarray of shape (folds, chains, m)
+    density_ratios : ndarray of shape (folds, chains, m)
         r_k at every j-th draw of each chain, of mean one for each k.
-    log_evens : ndarray of shape (n,)
-        Log of e_k for each payment, with its own k.
+    log_surrogate_weights : ndarray of shape (n,)
+        Log of e_k for each evaluation, with its own k.
     """
 
-    tilts: FloatArray
-    log_evens: FloatArray
+    density_ratios: FloatArray
+    log_surrogate_weights: FloatArray
 
     def apply(self, found: Round) -> Round:
         """Return the round as it is with these surrogates in place of its own."""
-        counts = np.bincount(_fold_of(len(found)), minlength=len(self.tilts)) / len(found)
-        tilt = np.tensordot(counts, self.tilts, axes=1)
-        return attrs.evolve(found, log_evens=self.log_evens, tilt=tilt)
+        counts = np.bincount(_fold_of(len(found)), minlength=len(self.density_ratios)) / len(found)
+        density_ratio = np.tensordot(counts, self.density_ratios, axes=1)
+        return attrs.evolve(
+            found, log_surrogate_weights=self.log_surrogate_weights, density_ratio=density_ratio
+        )
 
     def improves(self, found: Round) -> bool:
         """Return whether a round gains by them, for all that it shows.
 
         Where the variance of a ratio is large, draws of one surrogate say little of the other.
         """
-        spread = np.square(self.tilts - 1.0).mean(axis=(1, 2)).max()
+        spread = np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max()
         return bool(spread <= 1.0 and self.apply(found).variance < found.variance)
 
 
@@ -180,32 +184,38 @@ def is_worth_it(found: Round) -> bool:
     """Return whether what a round corrects makes up enough of its errors."""
     if len(found) < 2 * FOLDS:
         return False
-    told = correct(found, Values(draws=found.draws, paid=found.paid))
+    told = correct(found, Values(draws=found.draws, evaluated=found.evaluated))
     return bool(np.median(told.of_correction) > 0.2 * np.median(told.of_chains))
 
 
-def parts_of(payments: Payments) -> Iterator[FloatArray]:
+def parts_of(evaluations: EvaluatedDraws) -> Iterator[FloatArray]:
     """Yield the positions of each part, shape (n, dim), that one surrogate must not know."""
-    folds = _fold_of(len(payments))
-    return (payments.positions[folds == fold] for fold in range(FOLDS))
+    folds = _fold_of(len(evaluations))
+    return (evaluations.positions[folds == fold] for fold in range(FOLDS))
 
 
 def cross_fit(
-    sample: SurrogateSample, payments: Payments, surrogates: Sequence[Potential]
+    sample: SurrogateSample, evaluations: EvaluatedDraws, surrogates: Sequence[Potential]
 ) -> CrossFit:
-    """Return what surrogates say of a round: one for each of :func:`parts_of` its payments."""
-    folds, log_evens, tilts = _fold_of(len(payments)), payments.log_evens, []
+    """Return what surrogates say of a round: one for each of :func:`parts_of` its evaluations."""
+    folds, log_surrogate_weights, density_ratios = (
+        _fold_of(len(evaluations)),
+        evaluations.log_surrogate_weights,
+        [],
+    )
     for fold, surrogate in enumerate(surrogates):
         own = folds == fold
         ratios, level = compare(sample, surrogate)
-        tilts.append(ratios)
-        here = payments.values[own] - surrogate.value(payments.positions[own])
-        log_evens[own] += here - level
-    return CrossFit(tilts=np.array(tilts), log_evens=log_evens)
+        density_ratios.append(ratios)
+        here = evaluations.values[own] - surrogate.value(evaluations.positions[own])
+        log_surrogate_weights[own] += here - level
+    return CrossFit(
+        density_ratios=np.array(density_ratios), log_surrogate_weights=log_surrogate_weights
+    )
 
 
 def _fold_of(n: int) -> IntArray:
-    """Return the part of each of n payments: each part is spread over all chains and tails."""
+    """Return the part of each of n evaluations: each part is spread over all chains and tails."""
     return np.arange(n) % FOLDS
 
 
@@ -255,8 +265,8 @@ def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) 
     return None
 
 
-def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
-    """Return whether :func:`complaint_about_draws` would refuse chains however they go on.
+def stay_rejected(positions: FloatArray, surrogate: Potential | None, longer: float) -> bool:
+    """Return whether :func:`complaint_about_draws` would reject chains however they go on.
 
     Where chains mix, the square of R-hat less one falls about as one over their length. Short
     chains have to miss the limits by twice as much.
@@ -275,7 +285,7 @@ def stay_refused(positions: FloatArray, surrogate: Potential | None, longer: flo
 
 
 def complaint(found: Round) -> str | None:
-    """Return why the weights of a round are not to be believed, or None."""
+    """Return why the weights of a round are not to be accepted, or None."""
     n = len(found)
     if not np.isfinite(found.log_weights).any():
         return "the target is zero at all draws of the surrogate"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 
 import pytest
 from trees import walked
@@ -34,46 +33,6 @@ PRIVATE = {
 ANY = re.compile(rf"\b(?:{'|'.join(PRIVATE)})\b", re.IGNORECASE)
 CODE = re.compile(r"^(`{3,}).*?^\1`*$|``.+?``|`[^`\n]*(?:\n[^`\n]+)?`", re.DOTALL | re.MULTILINE)
 
-LEFT = {
-    "plugins/surrokit_corrections": 10,
-    "plugins/surrokit_gp": 4,
-    "plugins/surrokit_hmc": 1,
-    "plugins/surrokit_jax": 2,
-    "plugins/surrokit_learning": 4,
-    "plugins/surrokit_pymc": 2,
-    "plugins/surrokit_umbridge": 1,
-    "surrokit/arguments": 3,
-    "surrokit/capabilities": 1,
-    "surrokit/compose": 2,
-    "surrokit/coordinates": 6,
-    "surrokit/cost": 7,
-    "surrokit/diagnostics": 1,
-    "surrokit/errors": 1,
-    "surrokit/executors": 1,
-    "surrokit/failures": 2,
-    "surrokit/history": 1,
-    "surrokit/interfaces": 11,
-    "surrokit/kernel": 6,
-    "surrokit/ledger": 9,
-    "surrokit/limits": 1,
-    "surrokit/mode": 5,
-    "surrokit/model": 6,
-    "surrokit/modes": 3,
-    "surrokit/plan": 12,
-    "surrokit/potentials": 1,
-    "surrokit/registry": 6,
-    "surrokit/result": 6,
-    "surrokit/run": 39,
-    "surrokit/sessions": 4,
-    "surrokit/studies": 15,
-    "surrokit/surrogate": 1,
-    "surrokit/targets": 4,
-    "surrokit/testing": 4,
-    "surrokit/warping": 1,
-    "surrokit/weighted": 52,
-}
-"""Rooms in whose strings private words are left, with how many at most; a number only falls."""
-
 
 def private_words(text):
     return ANY.findall(CODE.sub("", text))
@@ -89,14 +48,15 @@ def test_pages_have_no_private_words(pages):
     assert {name: words for name, text in pages.items() if (words := private_words(text))} == {}
 
 
-def test_strings_of_no_room_gain_private_words(source_trees):
-    left = Counter()
-    for name, tree in source_trees.items():
-        room = "/".join(name.removesuffix(".py").split("/")[:2])
-        for node in walked(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                left[room] += len(private_words(node.value)) if " " in node.value else 0
-    assert {room: n for room, n in left.items() if n > LEFT.get(room, 0)} == {}
+def test_strings_have_no_private_words(source_trees):
+    found = {
+        (name, node.lineno): words
+        for name, tree in source_trees.items()
+        for node in walked(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        if (words := private_words(node.value))
+    }
+    assert found == {}
 
 
 @pytest.mark.parametrize(

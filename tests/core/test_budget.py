@@ -10,7 +10,7 @@ import pytest
 
 import surrokit as sk
 from surrokit.cost import budget as run_clock
-from surrokit.cost.budget import Budget, Clock, calls_paid, join_limits
+from surrokit.cost.budget import Budget, Clock, count_calls, join_limits
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import relative_error
 from surrokit.errors import BudgetSpent, ConfigurationError
@@ -84,8 +84,8 @@ def test_a_part_and_the_tighter_of_two_limits():
 
 def test_data_rows_count_as_parts_of_an_evaluation():
     calls = {"value": 3, "gradient": 4, "rows": 50}
-    assert calls_paid(calls, 100) == 7.5
-    assert calls_paid(calls, None) == 7
+    assert count_calls(calls, 100) == 7.5
+    assert count_calls(calls, None) == 7
 
 
 # --- calls ---
@@ -163,7 +163,7 @@ def test_a_run_stops_when_its_seconds_are_over(monkeypatch):
     clock = SteppedClock(monkeypatch)
     run = sk.sample(slow(clock, 1.0), sampler="random-walk", max_seconds=50.5, **SMALL)
     assert run.stopped == "max_seconds"
-    assert clock.now == 50.0  # as was foretold
+    assert clock.now == 50.0  # as was predicted
     assert len(run.warmup) == 40
     assert 9 <= len(run.kept) <= 10
 

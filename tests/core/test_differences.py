@@ -112,7 +112,7 @@ def test_they_are_taken_by_themselves_for_values_alone_few_dimensions_and_enough
     [("rounds", True), (("rounds", {"batch": 30}), False)],
 )
 def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradients):
-    schedule = sk.Safety(rescues=0)
+    schedule = sk.Safety(repairs=0)
     settings = {**LEARNT, "explorer": explorer, "schedule": schedule, "warmup": 60, "draws": 5}
     run = sk.sample(Values(Gaussian()), **settings)
     assert (run.modes is not None) == by_gradients
@@ -159,7 +159,7 @@ def test_differences_to_one_side_are_corrected_by_curvatures():
     plain = RecordingPotential(target, keep=True).one_sided(None).value_and_gradient(positions)[1]
     assert not np.allclose(plain, positions * curvatures, rtol=1e-7, atol=0.0)
     assert_allclose(plain, positions * curvatures, rtol=1e-4)
-    assert recording.paid == 2 * (2 + 1)
+    assert recording.n_calls == 2 * (2 + 1)
     assert_allclose(recording.drain().gradients, found)
 
 
@@ -169,7 +169,7 @@ def test_to_one_side_differences_turn_back_from_what_fails():
     values, gradients = recording.one_sided(np.ones(2)).value_and_gradient(positions)
     assert_allclose(values, [2.5, 0.5])
     assert_allclose(gradients, positions, atol=1e-6)
-    assert recording.paid == 2 * 3 + 1
+    assert recording.n_calls == 2 * 3 + 1
 
 
 class Dear(Gaussian):

@@ -87,14 +87,14 @@ def test_the_mode_of_a_normal_is_found_with_its_curvature():
     assert found.converged
     assert_allclose(found.position, [1.0, -2.0], atol=1e-3)
     assert_allclose(found.hessian, np.linalg.inv(target.covariance), rtol=1e-4)
-    assert exact.paid <= found.calls * 5 < exact.paid + 5
+    assert exact.n_calls <= found.calls * 5 < exact.n_calls + 5
 
 
 def test_the_mode_of_collinear_parameters_is_found():
     exact = recording(Collinear())
     found = find_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=300)
     assert found.converged
-    assert exact.paid < 150  # no differences where a step did not come down
+    assert exact.n_calls < 150  # no differences where a step did not come down
     assert found.value < Collinear().least + 0.01
     gradients = exact.drain().gradients  # rough ones are not kept
     assert gradients is None or np.isnan(gradients).all()
@@ -113,7 +113,7 @@ def test_no_more_is_paid_than_may_be():
     exact = recording(Collinear())
     found = find_mode(exact, np.array([1.0, -1.0, 0.5]), max_calls=10)
     assert not found.converged
-    assert exact.paid <= 70
+    assert exact.n_calls <= 70
 
 
 def test_a_search_may_be_ended():

@@ -42,7 +42,7 @@ def test_a_margin_is_left_where_costs_vary(rng):
     assert settle(costs, 20 * mean, 0.0) == 20
     most = settle(costs, 20 * mean, 1.0)
     assert 8 < most < 17
-    # the standard error of what so many cost, and of how it was foretold
+    # the standard error of what so many cost, and of how it was predicted
     error = costs.std() * (math.sqrt(most) + most / math.sqrt(40))
     assert most * mean + error <= 20 * mean < (most + 2) * mean + error
 

@@ -377,7 +377,7 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
     expected = recording.value(Q)
     before = counted(recording)
     recording.drain()
-    with recording.pay_gradients():
+    with recording.evaluating_gradients():
         assert_allclose(recording.value(Q), expected)
     assert counted(recording) == {**before, kind: 3}
     rows = recording.drain()
@@ -388,7 +388,7 @@ def test_values_bring_derivatives_along_if_asked(make, kind):
 
 def test_values_cost_what_they_did_once_nobody_asks_for_more():
     recording = plain()
-    with pytest.raises(RuntimeError), recording.pay_gradients():
+    with pytest.raises(RuntimeError), recording.evaluating_gradients():
         raise RuntimeError
     recording.value(Q)
     assert counted(recording) == {"value": 3}
@@ -413,6 +413,6 @@ def unoffered():
 @pytest.mark.parametrize("make", [unoffered, lambda: plain().fork(keep=False)])
 def test_derivatives_that_are_not_offered_or_not_kept_are_not_paid_for(make):
     recording = make()
-    with recording.pay_gradients():
+    with recording.evaluating_gradients():
         recording.value(Q)
     assert counted(recording) == {"value": 3}

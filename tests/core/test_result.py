@@ -218,7 +218,7 @@ def test_of_a_few_iterations_nothing_is_said(bounded_run):
 
 def test_figures_are_those_of_the_run_and_survive_json(bounded_run):
     figures, ess = bounded_run.to_dict(), bounded_run.ess()
-    lists = {name: [] for name in ("deployments", "rescues")}
+    lists = {name: [] for name in ("deployments", "repairs")}
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures | {
         "adaptation": {**figures["adaptation"], **lists}
     }

@@ -24,7 +24,7 @@ from surrokit.testing.targets import Banana, Gaussian, Mixture
 
 TWO_MODES = Mixture(half_distance=3.0, weight=0.5)
 IN_BOTH = np.array([[-3.0, 0.0], [-3.0, 0.5], [3.0, 0.0], [3.0, 0.5]])
-OFF = sk.Safety(rescues=0)
+OFF = sk.Safety(repairs=0)
 SIZES = {"warmup": 300, "draws": 100, "seed": 1, "progress": False}
 PATHS = {"sampler": ("hmc", {"step_size": 0.4, "n_steps": 6, "metric": "identity"})}
 
@@ -46,7 +46,7 @@ class LeftHalf:
 
 @attrs.frozen(eq=False)
 class Unbordered:
-    """A surrogate that is believed everywhere, however far from what it has learnt."""
+    """A surrogate that is reliable everywhere, however far from what it has learnt."""
 
     inner: object
 
@@ -249,7 +249,7 @@ def test_a_surrogate_of_one_mode_is_repaired(repaired, unrepaired):
     after = repaired.kept.acceptance.mean(axis=1)
     assert before.min() < 0.1
     assert after.min() > 0.7
-    (rescue, *_) = repaired.adaptation.rescues
+    (rescue, *_) = repaired.adaptation.repairs
     seen = slice(rescue.iteration - 40, rescue.iteration)
     assert repaired.warmup.acceptance[:, seen].mean(axis=1).min() < 0.1
     assert repaired.adaptation.frozen_before_draws
@@ -257,7 +257,7 @@ def test_a_surrogate_of_one_mode_is_repaired(repaired, unrepaired):
 
 def test_a_surrogate_that_is_wrong_on_purpose_is_repaired(shifted):
     run, (_, second), reasons = shifted
-    (rescue,) = run.adaptation.rescues
+    (rescue,) = run.adaptation.repairs
     assert rescue.iteration < 150
     before = run.warmup.acceptance[:, 75 : rescue.iteration].mean()
     assert before < 0.1
@@ -273,7 +273,7 @@ def test_a_surrogate_that_is_wrong_on_purpose_is_repaired(shifted):
 
 def test_the_net_learns_from_proposals_and_from_its_exact_transitions(shifted):
     run, (first, second), _ = shifted
-    (rescue,) = run.adaptation.rescues
+    (rescue,) = run.adaptation.repairs
     calls = {
         kind: n[[74, rescue.iteration - 1, rescue.iteration + 9]]
         for kind, n in run.warmup.calls.items()
@@ -290,7 +290,7 @@ def test_the_net_leaves_a_good_surrogate_alone():
         sk.sample(Gaussian(), surrogate="additive", schedule=safety, **SIZES)
         for safety in (None, OFF)
     )
-    assert one.adaptation.rescues == ()
+    assert one.adaptation.repairs == ()
     assert len(one.adaptation.deployments) == 1
     assert_array_equal(one.draws, two.draws)
     assert one.calls == two.calls
@@ -302,7 +302,7 @@ def test_kept_draws_pay_values_only(repaired):
 
 
 def test_step_size_and_metric_are_tuned_on_after_a_repair(repaired):
-    (rescue, *_) = repaired.adaptation.rescues
+    (rescue, *_) = repaired.adaptation.repairs
     assert len(np.unique(repaired.warmup.step_size[rescue.iteration + 10 :])) > 10
     assert 0.6 < repaired.kept.path_acceptance.mean() < 0.98
 
@@ -311,7 +311,7 @@ def test_the_metric_after_a_repair_is_that_of_both_modes(repaired):
     """The ratio of variances is 1 in each mode, and 1.4 to 2.9 in runs whose rounding differs: the
     mean of five runs is that of a repair."""
     runs = [repaired, *(one_sided(seed=seed) for seed in range(2, 6))]
-    assert all(run.adaptation.rescues for run in runs)
+    assert all(run.adaptation.repairs for run in runs)
     variances = np.array([np.diag(run.sampler.tuning.covariance) for run in runs])
     assert np.log(variances[:, 0] / variances[:, 1]).mean() > np.log(1.6)
 
@@ -323,17 +323,17 @@ def test_without_gradients_the_net_walks_at_random():
             return frozenset()
 
     run, _ = corrected(SHIFTED, target=Values(), warmup=500)
-    assert len(run.adaptation.rescues) == 1
+    assert len(run.adaptation.repairs) == 1
     assert {kind for kind, n in run.calls.items() if n} == {"value"}
     assert run.kept.acceptance.mean() > 0.7
     # gradients may be there, and the exploration without
     assert corrected(SHIFTED, explorer=("sampler", {"sampler": "random-walk"}))[
         0
-    ].adaptation.rescues
+    ].adaptation.repairs
 
 
 def test_repairs_are_limited():
-    run_safety = sk.Safety(rescues=2, patience=20, block=5)
+    run_safety = sk.Safety(repairs=2, patience=20, block=5)
     with pytest.warns(SamplingWarning, match="surrogate is wrong where the chains are"):
         run = sk.sample(
             Gaussian(),
@@ -341,14 +341,14 @@ def test_repairs_are_limited():
             schedule=run_safety,
             **SIZES,
         )
-    assert len(run.adaptation.rescues) == 2
+    assert len(run.adaptation.repairs) == 2
     assert len(run.adaptation.deployments) == 3
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_no_repair_begins_that_leaves_no_time_to_tune():
     run, _ = corrected(SHIFTED, schedule=sk.Safety(patience=80, block=80))
-    assert run.adaptation.rescues == ()
+    assert run.adaptation.repairs == ()
     assert run.kept.acceptance.mean() < 0.5
 
 
@@ -363,7 +363,7 @@ def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
 
     with pytest.warns(SamplingWarning) as caught:
         run = sk.sample(
-            Gaussian(), surrogate=sk.batch_surrogate(fit), schedule=sk.Safety(rescues=1), **SIZES
+            Gaussian(), surrogate=sk.batch_surrogate(fit), schedule=sk.Safety(repairs=1), **SIZES
         )
     assert any("goes on without a new one: no luck" in str(w.message) for w in caught)
     assert run.surrogate is SHIFTED
@@ -373,14 +373,14 @@ def test_a_repair_whose_fit_fails_leaves_the_old_surrogate():
 def test_a_ready_surrogate_is_not_repaired_but_warned_of():
     with pytest.warns(SamplingWarning, match="nearly all proposals were rejected"):
         run = sk.sample(Gaussian(), surrogate=ELSEWHERE, initial=[0.5, -0.3], **SIZES, **PATHS)
-    assert run.adaptation.rescues == ()
+    assert run.adaptation.repairs == ()
 
 
 # --- what the output says ---
 
 
 def test_the_output_says_what_the_net_did(repaired):
-    (rescue, *_) = repaired.adaptation.rescues
+    (rescue, *_) = repaired.adaptation.repairs
     assert "had not moved for 40 iterations" in rescue.reason or "where that of its paths" in (
         rescue.reason
     )
@@ -389,7 +389,7 @@ def test_the_output_says_what_the_net_did(repaired):
     assert rescue.reason in told[0]
     assert f"after iteration {rescue.iteration}" in told[0]
     figures = repaired.to_dict()["adaptation"]
-    assert figures["rescues"] == [attrs.asdict(r) for r in repaired.adaptation.rescues]
+    assert figures["repairs"] == [attrs.asdict(r) for r in repaired.adaptation.repairs]
     assert figures["n_deployments"] == len(repaired.adaptation.deployments)
     assert figures["last_deployment"] == repaired.adaptation.deployments[-1]
 
@@ -397,7 +397,7 @@ def test_the_output_says_what_the_net_did(repaired):
 @pytest.mark.parametrize("into", [1, 11])
 def test_an_interrupt_within_a_repair_returns_what_was_drawn(shifted, into):
     full = shifted[0]
-    iteration = full.adaptation.rescues[0].iteration + into
+    iteration = full.adaptation.repairs[0].iteration + into
 
     def interrupt(run, state, info):
         if info.iteration == iteration:
@@ -407,7 +407,7 @@ def test_an_interrupt_within_a_repair_returns_what_was_drawn(shifted, into):
     run, _ = corrected(SHIFTED, observers=[observer])
     assert not run.complete
     assert_array_equal(run.warmup.draws, full.warmup.draws[:, :iteration])
-    assert len(run.adaptation.rescues) == 1
+    assert len(run.adaptation.repairs) == 1
 
 
 # --- a collapse among kept draws ---
@@ -430,7 +430,7 @@ def test_a_late_collapse_is_a_warning_and_nothing_is_refitted():
         run = sk.sample(
             Gaussian(),
             surrogate=sk.batch_surrogate(lambda evaluations, rng: Spoilt(450)),
-            schedule=sk.Safety(rescues=0),
+            schedule=sk.Safety(repairs=0),
             **{**SIZES, "draws": 400},
             **PATHS,
         )
@@ -501,7 +501,7 @@ def test_nothing_is_said_before_there_is_enough_to_see():
     [
         ("patience", 0, "patience must be a whole number of at least 1, got 0"),
         ("block", 1.5, "block must be a whole number of at least 1, got 1.5"),
-        ("rescues", -1, "rescues must be a whole number of at least 0, got -1"),
+        ("repairs", -1, "repairs must be a whole number of at least 0, got -1"),
         ("collapse", 1.0, "collapse must be a number between 0 and 1, got 1.0"),
         ("promise", 0, "promise must be a number between 0 and 1, got 0"),
         ("mix", 1.0, "mix must be None or a probability of at least 0 and below 1, got 1.0"),
@@ -563,7 +563,7 @@ def test_exact_transitions_need_a_sampler_that_can_make_them(monkeypatch):
 def test_a_step_size_that_is_too_large_is_a_warning_with_advice():
     with pytest.warns(SamplingWarning, match="step size of 50 is too large. Give the sampler a sm"):
         run = sk.sample(Gaussian(), sampler=("hmc", {"step_size": 50.0, "n_steps": 5}), **SIZES)
-    assert run.adaptation.rescues == ()
+    assert run.adaptation.repairs == ()
 
 
 def test_the_net_gives_up_where_exact_transitions_fail_too():
@@ -574,7 +574,7 @@ def test_the_net_gives_up_where_exact_transitions_fail_too():
             surrogate="additive",
             **SIZES,
         )
-    assert len(run.adaptation.rescues) == 1
+    assert len(run.adaptation.repairs) == 1
 
 
 def test_a_healthy_run_is_not_complained_of():
@@ -584,12 +584,12 @@ def test_a_healthy_run_is_not_complained_of():
         sk.sample(Gaussian(), sampler="random-walk", **SIZES)
 
 
-# --- a poor acceptance that an exploration foretells ---
+# --- a poor acceptance that an exploration predicts ---
 
 
 @attrs.frozen(eq=False)
 class Foretelling:
-    """An explorer that foretells an acceptance, and perhaps brings a tuning."""
+    """An explorer that predicts an acceptance, and perhaps brings a tuning."""
 
     inner: object
     acceptance: float
@@ -604,31 +604,31 @@ class Foretelling:
             yield attrs.evolve(each, findings=found)
 
 
-def foretold(acceptance, *, tuning=None, **settings):
+def predicted(acceptance, *, tuning=None, **settings):
     burn_in = sk.make("explorer", "sampler", sampler="hmc", correction="metropolis", iterations=60)
     explorer = Foretelling(burn_in, acceptance, tuning)
     return corrected(ELSEWHERE, explorer=explorer, **settings)[0]
 
 
 def lessons(run):
-    return [rescue for rescue in run.adaptation.rescues if "was foretold" in rescue.reason]
+    return [rescue for rescue in run.adaptation.repairs if "was predicted" in rescue.reason]
 
 
 def test_a_surrogate_that_foretells_little_learns_from_exact_paths_first():
-    run = foretold(0.3)
-    (first, *_) = run.adaptation.rescues
-    assert (first.iteration, first.reason) == (60, "an acceptance of 0.30 was foretold")
+    run = predicted(0.3)
+    (first, *_) = run.adaptation.repairs
+    assert (first.iteration, first.reason) == (60, "an acceptance of 0.30 was predicted")
     gradients = run.warmup.calls["gradient"]
     assert (np.diff(gradients[59 : 59 + LESSON]) > 0).all()
     draws = run.draws.reshape(-1, run.draws.shape[2])
     errors = run.surrogate.value(draws) - Gaussian().value(draws)
     assert np.ptp(errors) < 1e-9  # the second fit is right
-    assert "an acceptance of 0.30 was foretold" in str(run.verdict)
+    assert "an acceptance of 0.30 was predicted" in str(run.verdict)
 
 
 def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
     narrow = Tuning(step_size=0.5, covariance=1e-3 * np.eye(2))
-    run = foretold(0.3, tuning=narrow)
+    run = predicted(0.3, tuning=narrow)
     assert len(lessons(run)) == LESSONS
     assert_allclose(run.sampler.tuning.covariance, Gaussian().covariance, rtol=0.2)
 
@@ -644,7 +644,7 @@ def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
 def test_nothing_is_learnt_so_where_it_is_not_needed_or_not_wanted(acceptance, settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = foretold(acceptance, **settings)
+        run = predicted(acceptance, **settings)
     assert lessons(run) == []
     assert run.adaptation.mix == 0.0
 
@@ -663,7 +663,7 @@ def test_exact_transitions_are_mixed_in_where_exact_paths_did_not_help(
 ):
     quality = types.SimpleNamespace(acceptance=after)
     monkeypatch.setattr(learning, "fit_quality_of", lambda fitted: quality)
-    run = foretold(0.3, schedule=safety)
+    run = predicted(0.3, schedule=safety)
     assert run.adaptation.mix == mix
     assert ("exact transitions with probability" in str(run.verdict)) == (mix > 0)
     along_paths = np.diff(run.kept.calls["gradient"], prepend=run.warmup.calls["gradient"][-1])

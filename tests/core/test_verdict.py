@@ -13,7 +13,7 @@ from surrokit.cli.show import print_run
 from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
 from surrokit.result.advice import advice
-from surrokit.result.records import Rescue, Verdict, note, warning
+from surrokit.result.records import Repair, Verdict, note, warning
 from surrokit.result.verdict import judge
 from surrokit.testing.targets import Gaussian
 
@@ -89,7 +89,7 @@ def test_energies_that_momenta_hardly_change_are_told_of(sound):
     assert "in chain 2, where 0.3 is the least" in finding.message
 
 
-RESCUES = (Rescue(iteration=8, reason="x"), Rescue(iteration=80, reason="chain 1 had not moved"))
+RESCUES = (Repair(iteration=8, reason="x"), Repair(iteration=80, reason="chain 1 had not moved"))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ RESCUES = (Rescue(iteration=8, reason="x"), Rescue(iteration=80, reason="chain 1
         ({"mix": 0.25}, "mix", False, "were exact transitions with probability 0.25"),
         ({"recalled": True}, "recalled", False, "draws of an earlier run without explor"),
         ({"frozen_before_draws": False}, "adaptation", False, "while the surrogate still adapted"),
-        ({"rescues": RESCUES[1:]}, "rescues", False, "once in warm-up, the last time after iterat"),
-        ({"rescues": RESCUES}, "rescues", False, "2 times in warm-up, .* 80: chain 1 had not mov"),
+        ({"repairs": RESCUES[1:]}, "repairs", False, "once in warm-up, the last time after iterat"),
+        ({"repairs": RESCUES}, "repairs", False, "2 times in warm-up, .* 80: chain 1 had not mov"),
         ({"missed": 2, "mix": 0.2}, "missed", True, r"or mix in more exact .*Safety\(mix=0\.4\)"),
         ({"missed": 2, "mix": 0.9}, "missed", True, r"schedule=surrokit\.Safety\(mix=0\.95\)"),
         ({"missed": 2}, "missed", True, r"or mix in exact .*=surrokit\.Safety\(mix=0\.1\)"),
@@ -171,7 +171,7 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
     assert finding.warns
     assert "a single search for modes of 2 ended, so that other modes" in finding.message
     assert "Raise max_calls" in finding.message
-    (note,) = judged(run, modes=attrs.evolve(modes, believed=False)).verdict.named("modes_left")
+    (note,) = judged(run, modes=attrs.evolve(modes, reliable=False)).verdict.named("modes_left")
     assert not note.warns
     assert "little mass (least potential -93.25)" in note.message
     for others in ({"ended": np.array([3])}, {"concave": True}):

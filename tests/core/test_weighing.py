@@ -148,7 +148,9 @@ def test_figures_are_right_within_their_errors(surrogate):
     truths = truths_of_bent()
     assert misses(run.answer, truths) == []
     if surrogate != "additive":
-        mutant = tuple(attrs.evolve(e, log_weights=e.log_evens) for e in run.answer.rounds)
+        mutant = tuple(
+            attrs.evolve(e, log_weights=e.log_surrogate_weights) for e in run.answer.rounds
+        )
         assert "mean" in misses(Answer(rounds=mutant, calls=0.0), truths)
 
 
@@ -174,14 +176,17 @@ def test_learners_are_told_whether_answers_are_weighted(correction):
 def test_every_round_is_looked_back_at_by_the_latest_surrogate(bent_run, monkeypatch):
     rounds = bent_run.answer.rounds
     assert len(rounds) >= 2
-    assert all(each.hindsight.size > 100 and each.hindsight.max() > 0.0 for each in rounds)
+    assert all(
+        each.predictive_variance.size > 100 and each.predictive_variance.max() > 0.0
+        for each in rounds
+    )
 
-    def blind(sample, payments, later, tilts):
+    def blind(sample, evaluations, later, density_ratios):
         return np.zeros((len(sample.positions), 1))
 
     monkeypatch.setattr(weighing, "look_back", blind)
     other = weigh(sk.potential(**BENT), max_calls=200).answer
-    assert all((each.hindsight == 0.0).all() for each in other.rounds)
+    assert all((each.predictive_variance == 0.0).all() for each in other.rounds)
     assert (other.mean().error <= bent_run.answer.mean().error).all()
 
 
@@ -221,11 +226,11 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
 def test_cross_fitting_leaves_what_is_paid(monkeypatch):
     """Answers are others, and figures are right within their errors: ten of them at 1e-4."""
     run = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
-    assert all((each.tilt != 1.0).any() for each in run.answer.rounds)
+    assert all((each.density_ratio != 1.0).any() for each in run.answer.rounds)
     assert misses(run.answer, truths_of_bent()) == []
     monkeypatch.setattr(weighing, "is_worth_it", lambda found: False)
     plain = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
-    assert all((each.tilt == 1.0).all() for each in plain.answer.rounds)
+    assert all((each.density_ratio == 1.0).all() for each in plain.answer.rounds)
     assert_array_equal(run.answer.draws, plain.answer.draws)
     assert_array_equal(run.answer.log_weights, plain.answer.log_weights)
     assert (run.answer.mean().value != plain.answer.mean().value).all()
@@ -235,7 +240,7 @@ def test_cross_fitting_leaves_what_is_paid(monkeypatch):
 def test_rounds_are_the_same_when_a_run_is_opened(tmp_path):
     path = tmp_path / "run.surrokit"
     run = weigh(sk.potential(**BENT), path=path, max_calls=200)
-    assert all((each.tilt != 1.0).any() for each in run.answer.rounds)
+    assert all((each.density_ratio != 1.0).any() for each in run.answer.rounds)
     opened = sk.open_run(path).answer
     for one, other in zip(run.answer.rounds, opened.rounds, strict=True):
         for field in attrs.fields(Round):
@@ -251,7 +256,7 @@ def test_parts_that_cannot_be_fitted_leave_the_round_as_it_is(monkeypatch):
     monkeypatch.setattr(Learning, "fit_from", fail)
     run = weigh(sk.potential(**BENT), max_calls=200)
     assert len(run.answer.rounds) >= 2
-    assert all((each.tilt == 1.0).all() for each in run.answer.rounds)
+    assert all((each.density_ratio == 1.0).all() for each in run.answer.rounds)
 
 
 @pytest.mark.filterwarnings("ignore:no surrogate could be fitted")
@@ -272,7 +277,7 @@ def test_a_fit_that_fails_after_a_round_leaves_the_answers(monkeypatch):
     rounds = weigh(surrogate="quadratic", max_calls=200).answer.rounds
     assert len(rounds) == len(paid) >= 2
     for each in rounds:
-        assert_allclose(each.hindsight, 0.0, atol=1e-20)
+        assert_allclose(each.predictive_variance, 0.0, atol=1e-20)
 
 
 def test_draws_weights_and_calls_agree(healthy):
@@ -315,7 +320,7 @@ def test_calls_are_those_of_the_target():
 
     run = weigh(sk.potential(value, dim=2), max_calls=200)
     assert len(seen) == run.total_calls <= 200
-    last = run.answer.rounds[-1].paid
+    last = run.answer.rounds[-1].evaluated
     at = len(seen) - len(last) - EDGES
     assert_allclose(seen[at : at + len(last)], last)
 
@@ -323,7 +328,7 @@ def test_calls_are_those_of_the_target():
 def test_log_weights_are_differences_of_potentials():
     run = weigh(surrogate=shifted(0.3), max_calls=150)
     for each in run.answer.rounds:
-        differences = [normal(q - 0.3) - normal(q) for q in each.paid]
+        differences = [normal(q - 0.3) - normal(q) for q in each.evaluated]
         assert_allclose(each.log_ratios, differences, atol=1e-10)
     logs = run.log_weights.T.ravel()[: len(run.answer.rounds[0])]
     first = run.answer.rounds[0]
@@ -732,9 +737,9 @@ def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
         values, rows = pay(self, positions)
         late = self._learning.fit().value(positions) - values
 
-        def build(log_evens, **known):
-            known["log_weights"] = late[: len(log_evens)] + log_evens
-            return Round(**known, log_evens=log_evens)
+        def build(log_surrogate_weights, **known):
+            known["log_weights"] = late[: len(log_surrogate_weights)] + log_surrogate_weights
+            return Round(**known, log_surrogate_weights=log_surrogate_weights)
 
         monkeypatch.setattr(weighing, "Round", build)
         return values, rows
@@ -745,7 +750,7 @@ def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
 
 
 def test_an_unconfined_surrogate_is_refused():
-    """The surrogate falls without end where it has learnt nothing; confined, it is believed."""
+    """The surrogate falls without end where it has learnt nothing; confined, it is accepted."""
 
     @attrs.frozen
     class Falling:

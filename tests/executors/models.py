@@ -162,10 +162,10 @@ class Unloadable:
         return 0.0
 
     def __reduce__(self):
-        return _refuse, ()
+        return _reject, ()
 
 
-def _refuse():
+def _reject():
     raise OSError("no such data here")
 
 

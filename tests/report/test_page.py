@@ -15,7 +15,7 @@ import surrokit as sk
 from surrokit.cli.main import cli
 from surrokit.errors import ConfigurationError, LedgerError, MissingDependencyError
 from surrokit.report.page import SECTIONS, page_of
-from surrokit.result.records import Finding, Rescue, Verdict
+from surrokit.result.records import Finding, Repair, Verdict
 
 pytest.importorskip("matplotlib", reason="a page has Matplotlib's pictures")
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # few draws
@@ -39,8 +39,8 @@ def command(capsys):
 def page(run):
     """The page about a run with a finding and repairs."""
     told = Finding(name="x", message="this is <bad>; do that", warns=True)
-    rescues = tuple(Rescue(iteration=i, reason=f"it <failed> {i}") for i in range(1, 16))
-    adaptation = attrs.evolve(run.adaptation, rescues=rescues)
+    repairs = tuple(Repair(iteration=i, reason=f"it <failed> {i}") for i in range(1, 16))
+    adaptation = attrs.evolve(run.adaptation, repairs=repairs)
     other = attrs.evolve(run, verdict=Verdict((told,)), adaptation=adaptation)
     return page_of(other, interval=0.955)
 

@@ -54,8 +54,8 @@ def draw(rng, law, size):
 
 def believe(rng, umbrella, n=40):
     """Weigh a Student's t by a normal surrogate, a hundred times; return how often the weights are
-    believed, and how often the interval of the standard deviation then holds."""
-    believed, holds, truth = 0, 0, math.sqrt(DEGREES / (DEGREES - 2))
+    reliable, and how often the interval of the standard deviation then holds."""
+    reliable, holds, truth = 0, 0, math.sqrt(DEGREES / (DEGREES - 2))
     for _ in range(100):
         x, outer = rng.standard_normal((8, 1250)), None
         if umbrella is not None:
@@ -69,25 +69,25 @@ def believe(rng, umbrella, n=40):
             draws=sample.positions,
             paid=paid,
             log_weights=payments.weigh(exact),
-            log_evens=payments.log_evens,
+            log_surrogate_weights=payments.log_surrogate_weights,
             learnt=0,
         )
         if complaint(found) is None:
             low, high = Answer(rounds=(found,), calls=0.0).sd().interval()
-            believed, holds = believed + 1, holds + bool(low[0] <= truth <= high[0])
-    return believed, holds
+            reliable, holds = reliable + 1, holds + bool(low[0] <= truth <= high[0])
+    return reliable, holds
 
 
 @pytest.mark.statistical
 def test_a_missing_tail_is_seen(rng):
     """A normal surrogate lacks the tails of a Student's t: ours fail at 1e-4, draws of the
     surrogate alone are sure of a standard deviation that is too small."""
-    believed, holds = believe(rng, over_line(rng))
-    assert believed >= 50
-    assert holds >= fewest_hits(believed)
-    believed, holds = believe(rng, None)
-    assert believed >= 10
-    assert holds < fewest_hits(believed)
+    reliable, holds = believe(rng, over_line(rng))
+    assert reliable >= 50
+    assert holds >= fewest_hits(reliable)
+    reliable, holds = believe(rng, None)
+    assert reliable >= 10
+    assert holds < fewest_hits(reliable)
 
 
 def test_draws_lie_evenly_over_the_log_tail_probability(rng):

@@ -1,4 +1,4 @@
-"""Rounds with known answers: V is standard normal, and U tilts it."""
+"""Rounds with known answers: V is standard normal, and U density_ratios it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def chains(rng, chains=4, draws=100, dim=1, phi=0.0):
 def pay(rng, draws, n, log_weight, learnt=100):
     flat = draws.reshape(-1, draws.shape[2])
     paid = flat[rng.choice(len(flat), n, replace=False)]
-    return Round(draws=draws, paid=paid, log_weights=log_weight(paid), learnt=learnt)
+    return Round(draws=draws, evaluated=paid, log_weights=log_weight(paid), learnt=learnt)
 
 
 def known(found, function):
     """Return the values of a function in a round."""
-    return Values(draws=function(found.draws), paid=function(found.paid))
+    return Values(draws=function(found.draws), evaluated=function(found.evaluated))
 
 
 def positions(found):
     return known(found, lambda positions: positions)
 
 
-def tilted(rng, n=40, tilt=0.3, learnt=100, **sizes):
-    """Return a round whose target is normal, of mean ``tilt`` in each number."""
-    return pay(rng, chains(rng, **sizes), n, lambda z: tilt * z.sum(axis=1), learnt)
+def reweighted(rng, n=40, density_ratio=0.3, learnt=100, **sizes):
+    """Return a round whose target is normal, of mean ``density_ratio`` in each number."""
+    return pay(rng, chains(rng, **sizes), n, lambda z: density_ratio * z.sum(axis=1), learnt)
 
 
 def fewest_hits(repeats, probability=0.95, false_alarm=1e-4):

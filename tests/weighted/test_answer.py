@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, tilted
+from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, reweighted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -18,8 +18,11 @@ LACKS = np.log(40.0)
 """By how much a surrogate is too high in a tail, in nats."""
 
 
-def ask(rng, tilt, dim=2):
-    rounds = (tilted(rng, 28, tilt, 100, dim=dim), tilted(rng, 44, tilt, 130, dim=dim))
+def ask(rng, density_ratio, dim=2):
+    rounds = (
+        reweighted(rng, 28, density_ratio, 100, dim=dim),
+        reweighted(rng, 44, density_ratio, 130, dim=dim),
+    )
     return Answer(rounds=rounds, calls=172.0)
 
 
@@ -28,34 +31,34 @@ def holds(estimate, truth):
     return ((low <= truth) & (truth <= high)).sum()
 
 
-def truths(tilt):
-    quantiles = {f"q{100 * p:02.0f}": tilt + norm.ppf(p) for p in (0.05, 0.5, 0.95)}
-    return {"mean": tilt, "sd": 1.0, **quantiles}
+def truths(density_ratio):
+    quantiles = {f"q{100 * p:02.0f}": density_ratio + norm.ppf(p) for p in (0.05, 0.5, 0.95)}
+    return {"mean": density_ratio, "sd": 1.0, **quantiles}
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("tilt", [pytest.param(0.05, marks=pytest.mark.long), 0.3])
-def test_intervals_hold(rng, tilt):
+@pytest.mark.parametrize("density_ratio", [pytest.param(0.05, marks=pytest.mark.long), 0.3])
+def test_intervals_hold(rng, density_ratio):
     """Each of five kinds, of two numbers a hundred times, makes a false alarm at 1e-4."""
-    truth, hits = truths(tilt), dict.fromkeys(truths(tilt), 0)
+    truth, hits = truths(density_ratio), dict.fromkeys(truths(density_ratio), 0)
     for _ in range(REPEATS):
-        for name, estimate in Figures.of(ask(rng, tilt)).named.items():
+        for name, estimate in Figures.of(ask(rng, density_ratio)).named.items():
             hits[name] += holds(estimate, truth[name])
     assert min(hits.values()) >= fewest_hits(2 * REPEATS), hits
 
 
 def pays_beside_a_tail(rng):
     """Return a round whose target has 40 times what the surrogate has beyond 3, where fewer than
-    one of 25 rounds pays, and the round in hindsight."""
+    one of 25 rounds pays, and the round in predictive_variance."""
     found = pay(rng, chains(rng, draws=1000), 28, lambda z: np.where(z[:, 0] > 3.0, LACKS, 0.0))
     ratios = np.exp(np.where(found.draws[..., 0] > 3.0, LACKS, 0.0))
     late = np.square(ratios / ratios.mean() - 1.0)
-    return found, attrs.evolve(found, hindsight=late)
+    return found, attrs.evolve(found, predictive_variance=late)
 
 
 @pytest.mark.statistical
 def test_hindsight_keeps_errors_from_being_too_small_where_no_payment_met_a_tail(rng):
-    """A hundred intervals of means fail at 1e-4; without hindsight they are refused by it."""
+    """A hundred intervals of means fail at 1e-4; without predictive variance it rejects them."""
     missing = np.expm1(LACKS)
     truth = missing * norm.pdf(3.0) / (1.0 + missing * norm.sf(3.0))
     right, blind = 0, 0
@@ -69,7 +72,9 @@ def test_hindsight_keeps_errors_from_being_too_small_where_no_payment_met_a_tail
 def test_what_answers_are_worth_is_not_nothing_where_a_correction_of_variance_is_too_large(rng):
     draws = chains(rng, draws=1000)
     paid = np.append(draws[0, :39], [[6.0]], axis=0)
-    found = Round(draws=draws, paid=paid, log_weights=np.append(np.zeros(39), -5.0), learnt=100)
+    found = Round(
+        draws=draws, evaluated=paid, log_weights=np.append(np.zeros(39), -5.0), learnt=100
+    )
     sixths = Answer(rounds=(found,), calls=0.0).expectation(lambda x: x**6)
     plain = np.square(found.flat**6).mean() - np.square((found.flat**6).mean())
     assert sixths.effective[0] == pytest.approx(0.25 * plain / sixths.error[0] ** 2, rel=0.01)
@@ -80,7 +85,7 @@ def test_error_bars_without_the_chains_part_do_not_hold(rng):
     """Chains are slow and weights good: the mutant is refused at the same 1e-4, ours holds."""
     right, mutant = 0, 0
     for _ in range(60):
-        found = tilted(rng, 40, 0.02, draws=200, phi=0.9)
+        found = reweighted(rng, 40, 0.02, draws=200, phi=0.9)
         ours = Answer(rounds=(found,), calls=0.0).mean()
         alone = attrs.evolve(ours, error=np.sqrt(correct(found, positions(found)).of_correction))
         right, mutant = right + holds(ours, 0.02), mutant + holds(alone, 0.02)
@@ -154,7 +159,7 @@ def test_a_number_that_never_changes_is_known(rng):
 
 
 def test_one_paid_draw_leaves_the_error_infinite(rng):
-    found = Answer(rounds=(tilted(rng, n=1),), calls=0.0)
+    found = Answer(rounds=(reweighted(rng, n=1),), calls=0.0)
     low, high = found.mean().interval()
     assert (low, high) == (-np.inf, np.inf)
     assert np.isinf(found.quantile(0.5).error).all()
@@ -163,7 +168,7 @@ def test_one_paid_draw_leaves_the_error_infinite(rng):
 def test_quantiles_do_not_depend_on_scales(rng):
     answer = ask(rng, 0.3)
     rounds = tuple(
-        attrs.evolve(each, draws=np.exp(3.0 * each.draws), paid=np.exp(3.0 * each.paid))
+        attrs.evolve(each, draws=np.exp(3.0 * each.draws), evaluated=np.exp(3.0 * each.evaluated))
         for each in answer.rounds
     )
     other = attrs.evolve(answer, rounds=rounds).quantile(0.95)
@@ -176,7 +181,7 @@ def test_a_quantile_at_the_end_of_the_draws_has_no_error_to_go_by(rng):
     draws = chains(rng)
     paid = draws.ravel()[np.append(np.argmin(draws), np.arange(200, 240)), None]
     logs = np.append(3.0, np.zeros(40))
-    found = Round(draws=draws, paid=paid, log_weights=logs, learnt=100)
+    found = Round(draws=draws, evaluated=paid, log_weights=logs, learnt=100)
     assert np.isinf(Answer(rounds=(found,), calls=0.0).quantile(0.05).error[0])
 
 

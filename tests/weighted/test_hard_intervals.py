@@ -145,7 +145,7 @@ def test_a_chain_that_is_away_once_makes_errors_large(rng):
     draws = rng.standard_normal((32, 200, 1))
     draws[0, 50:150] += 6.0
     flat = draws.reshape(-1, 1)
-    found = Round(draws=draws, paid=flat[::200], log_weights=np.zeros(32), learnt=1)
+    found = Round(draws=draws, evaluated=flat[::200], log_weights=np.zeros(32), learnt=1)
     mean = Answer(rounds=(found,), calls=0.0).mean()
     means = draws.mean(axis=1)
     assert mean.error[0] >= 0.999 * means.std(ddof=1) / math.sqrt(32.0)
@@ -157,7 +157,7 @@ def test_a_chain_that_is_away_once_makes_errors_large(rng):
 def test_normal_draws_of_a_surrogate_have_many_degrees(rng):
     draws = rng.standard_normal((32, 500, 2))
     paid = draws.reshape(-1, 2)[::400]
-    found = Round(draws=draws, paid=paid, log_weights=np.zeros(len(paid)), learnt=1)
+    found = Round(draws=draws, evaluated=paid, log_weights=np.zeros(len(paid)), learnt=1)
     answer = Answer(rounds=(found,), calls=0.0)
     for estimate in (answer.mean(), answer.sd(), answer.quantile(0.05)):
         assert (estimate.degrees > 8.0).all()
@@ -170,7 +170,7 @@ def test_errors_in_a_tail_without_a_variance_are_not_too_small(rng):
     for _ in range(repeats):
         draws = scipy.stats.t.rvs(3.0, size=(32, 100, 1), random_state=rng)
         paid = draws.reshape(-1, 1)[::80]
-        found = Round(draws=draws, paid=paid, log_weights=np.zeros(len(paid)), learnt=1)
+        found = Round(draws=draws, evaluated=paid, log_weights=np.zeros(len(paid)), learnt=1)
         low, high = Answer(rounds=(found,), calls=0.0).sd().interval()
         hits += bool(low[0] <= truth <= high[0])
     assert hits >= 36

@@ -111,7 +111,7 @@ def test_draws_that_make_no_bridge_are_told(rng):
 
 
 class Near(Normal):
-    """A surrogate of the normal law, wrong by a bounded part, a tilt and a constant."""
+    """A surrogate of the normal law, wrong by a bounded part, a density_ratio and a constant."""
 
     dim, capabilities = 2, frozenset({"value"})
 
@@ -158,24 +158,24 @@ def test_draws_that_no_density_at_hand_is_near_to_are_refused(rng):
         evidence_of_chains(np.stack([x, y], axis=2), values, rng)
 
 
-def two_rounds(rng, law, tilt, repeats):
-    """Return log normalisers of the normal law tilted, whose own is half the tilt's square more."""
+def two_rounds(rng, law, density_ratio, repeats):
+    """Return log normalisers of the normal law reweighted, half the ratio's square more."""
     for _ in range(repeats):
         draws = [law.draws(rng) for _ in range(2)]
         bridges = [bridge(law.potential, each, rng) for each in draws]
         rounds = [
-            pay(rng, each, n, lambda z: tilt * (z[:, 0] - 3.0), learnt)
+            pay(rng, each, n, lambda z: density_ratio * (z[:, 0] - 3.0), learnt)
             for each, n, learnt in zip(draws, (30, 50), (100, 130), strict=True)
         ]
         yield evidence_of_rounds(rounds, bridges, 210.0)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("tilt", [0.05, 0.3])
-def test_evidences_of_rounds_hold(rng, tilt):
+@pytest.mark.parametrize("density_ratio", [0.05, 0.3])
+def test_evidences_of_rounds_hold(rng, density_ratio):
     law = Normal(correlated(rng, 2))
-    found = list(two_rounds(rng, law, tilt, 40))
-    truth = law.log_constant + 0.5 * tilt**2
+    found = list(two_rounds(rng, law, density_ratio, 40))
+    truth = law.log_constant + 0.5 * density_ratio**2
     errors = np.array([each.value - truth for each in found])
     assert max(each.error for each in found) < 0.05
     assert abs(bias_in_errors(errors)) < 4.5

@@ -1,4 +1,4 @@
-"""Rounds: their weights, corrected means without bias, and whether they may be believed.
+"""Rounds: their weights, corrected means without bias, and whether they may be accepted.
 
 Wrong variants are told from right ones. Bias is tested at 4.5 standard errors: 7e-6 false alarms
 for each test.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from known_rounds import bias_in_errors, chains, known, pay, positions, tilted
+from known_rounds import bias_in_errors, chains, known, pay, positions, reweighted
 from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.errors import ConfigurationError, ShapeError
@@ -21,14 +21,14 @@ from surrokit.weighted.rounds import (
     complaint,
     disagreement,
     pareto_k,
-    stay_refused,
+    stay_rejected,
 )
 
 
 def of(logs):
     draws = np.arange(12.0).reshape(2, 6, 1)
     logs = np.array(logs)
-    return Round(draws=draws, paid=draws[0, : len(logs)], log_weights=logs, learnt=10)
+    return Round(draws=draws, evaluated=draws[0, : len(logs)], log_weights=logs, learnt=10)
 
 
 def test_weights_have_mean_one_and_are_worth_what_kish_says():
@@ -45,35 +45,41 @@ def test_weights_have_mean_one_and_are_worth_what_kish_says():
     [
         {"draws": np.zeros((4, 3))},
         {"log_weights": np.zeros(3)},
-        {"log_evens": np.zeros(3)},
-        {"paid": np.zeros((40, 2))},
-        {"paid": np.zeros((0, 1)), "log_weights": np.zeros(0), "log_evens": np.zeros(0)},
+        {"log_surrogate_weights": np.zeros(3)},
+        {"evaluated": np.zeros((40, 2))},
+        {
+            "evaluated": np.zeros((0, 1)),
+            "log_weights": np.zeros(0),
+            "log_surrogate_weights": np.zeros(0),
+        },
     ],
 )
 def test_shapes_that_do_not_fit_are_told(rng, change):
-    with pytest.raises(ShapeError, match="and n positions, log weights and evens"):
-        attrs.evolve(tilted(rng), **change)
+    with pytest.raises(ShapeError, match="and n positions, log weights and surrogate_weights"):
+        attrs.evolve(reweighted(rng), **change)
 
 
 @pytest.mark.parametrize("shape", [(4, 70), (3, 100), (4, 101), (4, 0)])
 def test_hindsight_of_other_draws_is_told(rng, shape):
-    for name in ("hindsight", "tilt"):
+    for name in ("predictive_variance", "density_ratio"):
         message = f"the {name} of a round must have a number for every k-th draw of each chain"
         with pytest.raises(ShapeError, match=message):
-            attrs.evolve(tilted(rng), **{name: np.zeros(shape)})
+            attrs.evolve(reweighted(rng), **{name: np.zeros(shape)})
 
 
 @pytest.mark.parametrize(("m", "every"), [(100, 1), (50, 2), (34, 3), (1, 100)])
 def test_numbers_are_of_every_kth_draw(rng, m, every):
-    found = attrs.evolve(tilted(rng), hindsight=np.zeros((4, m)), tilt=np.ones((4, m)))
-    assert_array_equal(thin_as(found.hindsight, found.draws), found.draws[:, ::every])
+    found = attrs.evolve(
+        reweighted(rng), predictive_variance=np.zeros((4, m)), density_ratio=np.ones((4, m))
+    )
+    assert_array_equal(thin_as(found.predictive_variance, found.draws), found.draws[:, ::every])
 
 
 @pytest.mark.parametrize("log", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["log_weights", "log_evens"])
+@pytest.mark.parametrize("name", ["log_weights", "log_surrogate_weights"])
 def test_a_log_weight_that_is_no_number_is_told(rng, name, log):
     with pytest.raises(ConfigurationError, match="log weights must be finite, or -inf"):
-        attrs.evolve(tilted(rng, n=1), **{name: np.array([log])})
+        attrs.evolve(reweighted(rng, n=1), **{name: np.array([log])})
 
 
 def test_weights_and_evenings_are_over_what_was_paid_for(rng):
@@ -81,8 +87,14 @@ def test_weights_and_evenings_are_over_what_was_paid_for(rng):
     draws, paid = rng.standard_normal((4, 5000, 1)), 2.0 * rng.standard_normal((20_000, 1))
     x = paid[:, 0]
     even = np.log(2.0) - 0.5 * np.square(x) + np.square(x) / 8.0
-    found = Round(draws=draws, paid=paid, log_weights=even + 0.3 * x, log_evens=even, learnt=10)
-    assert_allclose(np.average(np.square(x), weights=found.evenings), 1.0, atol=0.05)
+    found = Round(
+        draws=draws,
+        evaluated=paid,
+        log_weights=even + 0.3 * x,
+        log_surrogate_weights=even,
+        learnt=10,
+    )
+    assert_allclose(np.average(np.square(x), weights=found.surrogate_weights), 1.0, atol=0.05)
     assert_allclose(np.average(x, weights=found.weights), 0.3, atol=0.05)
     assert_allclose(found.log_ratios, 0.3 * x)
 
@@ -97,13 +109,13 @@ def jackknifed(found):
 
 
 def plain(found):
-    mean, paid = found.flat.mean(), found.paid[:, 0]
+    mean, paid = found.flat.mean(), found.evaluated[:, 0]
     return mean + (found.weights / len(found) - 1.0 / len(found)) @ (paid - mean)
 
 
 def not_normalised(found):
     weights, mean = np.exp(found.log_weights + 0.1), found.flat.mean()
-    return mean + np.mean((weights - 1.0) * (found.paid[:, 0] - mean))
+    return mean + np.mean((weights - 1.0) * (found.evaluated[:, 0] - mean))
 
 
 ESTIMATES = (jackknifed, plain, not_normalised)
@@ -111,7 +123,7 @@ ESTIMATES = (jackknifed, plain, not_normalised)
 
 @pytest.mark.statistical
 def test_corrected_means_have_no_bias_as_those_without_jackknife_or_normalising_have(rng):
-    rounds = [tilted(rng, n=12, tilt=0.5) for _ in range(4000)]
+    rounds = [reweighted(rng, n=12, density_ratio=0.5) for _ in range(4000)]
     bias = {each: bias_in_errors([each(one) - 0.5 for one in rounds]) for each in ESTIMATES}
     assert abs(bias[jackknifed]) < LARGEST
     assert min(abs(bias[plain]), abs(bias[not_normalised])) > LARGEST
@@ -126,8 +138,8 @@ def test_shares_are_the_jackknife_written_out(rng):
 
 
 def test_the_variance_is_the_jackknifes_written_out(rng):
-    found = tilted(rng, n=9, tilt=2.0)
-    w, f = found.weights, found.paid[:, 0] - found.flat.mean()
+    found = reweighted(rng, n=9, density_ratio=2.0)
+    w, f = found.weights, found.evaluated[:, 0] - found.flat.mean()
     moves = [
         np.average(np.delete(f, i), weights=np.delete(w, i)) - np.delete(f, i).mean()
         for i in range(9)
@@ -145,7 +157,7 @@ def test_with_all_weight_on_one_draw_the_error_is_unknown(rng, weights):
         found = pay(rng, chains(rng), len(weights), lambda z: np.log(weights))
     got = correct(found, positions(found))
     assert np.isinf(got.of_correction).all()
-    paid = found.paid
+    paid = found.evaluated
     assert_allclose(got.means, paid[np.argmax(weights)] - paid.mean(axis=0) + found.flat.mean())
 
 
@@ -157,7 +169,7 @@ def test_paid_draws_outside_a_tail_leave_its_error_large(rng):
     draws = chains(rng, draws=400)
     flat = draws.reshape(-1)
     inside = flat[rng.choice(np.flatnonzero(flat < 1.5), 40, replace=False), None]
-    found = Round(draws=draws, paid=inside, log_weights=0.3 * inside[:, 0], learnt=100)
+    found = Round(draws=draws, evaluated=inside, log_weights=0.3 * inside[:, 0], learnt=100)
     above = known(found, lambda x: (x > 1.7).astype(float))
     blind = found.variance * above.draws.var() / 40  # as if weights had nothing to do with it
     told = correct(found, above, [positions(found)])
@@ -173,29 +185,38 @@ def test_one_payment_far_out_makes_no_trend(rng):
     150th of a draw. A line through it alone would make the error five to twenty times as large."""
     draws = chains(rng, draws=1000)
     paid = np.append(draws.reshape(-1, 1)[::100][:39], [[5.0]], axis=0)
-    evens = np.append(np.zeros(39), -5.0)
-    logs = evens + np.append(0.003 * rng.standard_normal(39), -24.0)
-    found = Round(draws=draws, paid=paid, log_weights=logs, log_evens=evens, learnt=100)
+    surrogate_weights = np.append(np.zeros(39), -5.0)
+    logs = surrogate_weights + np.append(0.003 * rng.standard_normal(39), -24.0)
+    found = Round(
+        draws=draws,
+        evaluated=paid,
+        log_weights=logs,
+        log_surrogate_weights=surrogate_weights,
+        learnt=100,
+    )
     squares = positions(found).squared()
-    gone = found.evenings[-1] * squares.paid[-1, 0] / 40.0
+    gone = found.surrogate_weights[-1] * squares.evaluated[-1, 0] / 40.0
     assert np.sqrt(correct(found, squares).of_correction[0]) < 1.5 * gone
 
 
 def test_hindsight_of_many_draws_has_more_degrees_than_few_payments(rng):
     found = pay(rng, chains(rng, draws=400), 28, lambda z: np.zeros(len(z)))
-    late = attrs.evolve(found, hindsight=np.full((4, 400), 0.5))
+    late = attrs.evolve(found, predictive_variance=np.full((4, 400), 0.5))
     plain, told = (correct(each, positions(each)) for each in (found, late))
     assert told.of_correction == pytest.approx(0.5 * found.flat.var(axis=0) / 28)
     assert_array_equal(told.means, plain.means)
     assert told.degrees[0] > 500.0 > 28.0 > plain.degrees[0]
     one_draw = np.zeros((4, 400))
     one_draw[0, 0] = 1e4
-    assert correct(attrs.evolve(found, hindsight=one_draw), positions(found)).degrees[0] < 3.0
+    assert (
+        correct(attrs.evolve(found, predictive_variance=one_draw), positions(found)).degrees[0]
+        < 3.0
+    )
 
 
 def test_hindsight_below_what_payments_say_changes_nothing(rng):
-    found = tilted(rng)
-    late = attrs.evolve(found, hindsight=np.full((4, 50), 1e-6))
+    found = reweighted(rng)
+    late = attrs.evolve(found, predictive_variance=np.full((4, 50), 1e-6))
     for name in ("means", "of_chains", "of_correction", "degrees"):
         one, other = (getattr(correct(each, positions(each)), name) for each in (found, late))
         assert_array_equal(one, other)
@@ -204,12 +225,12 @@ def test_hindsight_below_what_payments_say_changes_nothing(rng):
 def test_a_rare_event_that_only_positions_paid_for_have_seen_is_not_constant(rng):
     draws = chains(rng)
     paid = np.append(draws.ravel()[:39], 9.0)[:, None]
-    found = Round(draws=draws, paid=paid, log_weights=np.zeros(40), learnt=100)
-    found = attrs.evolve(found, log_evens=np.append(np.zeros(39), -3.0))
+    found = Round(draws=draws, evaluated=paid, log_weights=np.zeros(40), learnt=100)
+    found = attrs.evolve(found, log_surrogate_weights=np.append(np.zeros(39), -3.0))
     assert correct(found, known(found, lambda x: (x > 8.0).astype(float))).of_correction[0] > 0.0
 
 
-# --- whether weights may be believed ---
+# --- whether weights may be accepted ---
 
 
 def heavy(rng, n=200, k=1.5):
@@ -275,8 +296,8 @@ def test_bad_weights_are_not_believed(rng, logs, told):
 
 
 def test_weights_that_are_enough_or_half_of_them_zero_are_believed(rng):
-    assert complaint(tilted(rng, n=FEWEST, tilt=0.01)) is None
-    assert complaint(tilted(rng, n=FEWEST - 9, tilt=0.01)) is None
+    assert complaint(reweighted(rng, n=FEWEST, density_ratio=0.01)) is None
+    assert complaint(reweighted(rng, n=FEWEST - 9, density_ratio=0.01)) is None
     halves = pay(rng, chains(rng), 80, lambda z: np.where(z[:, 0] > 0, 0.0, -np.inf))
     assert complaint(halves) is None
 
@@ -293,30 +314,33 @@ class Bordered:
 
 def test_short_chains_are_refused_where_longer_ones_would_be(rng):
     together, shifts = rng.standard_normal((8, 200, 2)), np.linspace(-1.0, 1.0, 8)[:, None, None]
-    assert not stay_refused(together, None, 8.0)
+    assert not stay_rejected(together, None, 8.0)
     # R-hat 1.06 may become less than 1.02 in chains of eight times the length
     near = together + 0.5 * shifts
-    assert not stay_refused(near, None, 8.0)
-    assert stay_refused(near, None, 1.1)
-    assert stay_refused(together + 3.0 * shifts, None, 8.0)
+    assert not stay_rejected(near, None, 8.0)
+    assert stay_rejected(near, None, 1.1)
+    assert stay_rejected(together + 3.0 * shifts, None, 8.0)
     # of a normal density 0.011 is beyond 3, and 0.14 beyond 2
-    assert not stay_refused(together, Bordered(3.0), 8.0)
-    assert stay_refused(together, Bordered(2.0), 8.0)
+    assert not stay_rejected(together, Bordered(3.0), 8.0)
+    assert stay_rejected(together, Bordered(2.0), 8.0)
 
 
 @pytest.mark.statistical
 def test_rounds_of_one_target_agree(rng):
     """A false alarm has probability 1e-3 each: two in fifty pairs have one of 1.2e-3."""
-    pairs = [(tilted(rng, dim=2, tilt=0.1), tilted(rng, dim=2, tilt=0.1)) for _ in range(50)]
+    pairs = [
+        (reweighted(rng, dim=2, density_ratio=0.1), reweighted(rng, dim=2, density_ratio=0.1))
+        for _ in range(50)
+    ]
     assert sum(disagreement(*pair) is not None for pair in pairs) <= 1
 
 
 def test_rounds_of_two_places_or_widths_disagree(rng):
-    one = tilted(rng, dim=2, tilt=0.1)
+    one = reweighted(rng, dim=2, density_ratio=0.1)
     other = attrs.evolve(one, draws=one.draws + np.array([0.0, 0.5]))
     assert "the mean of number 1" in disagreement(one, other)
     assert "standard errors apart" in disagreement(one, other)
-    one = tilted(rng, dim=2, tilt=0.0)
+    one = reweighted(rng, dim=2, density_ratio=0.0)
     wide = attrs.evolve(one, draws=one.draws * [2.0, 1.0])
     assert "mean square of number 0" in disagreement(one, wide)
 
@@ -326,5 +350,5 @@ def test_constants_agree_if_they_are_equal(rng):
     one = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
     assert disagreement(one, one) is None
     moved = np.array([0.0, 1e-3])
-    other = attrs.evolve(one, draws=one.draws + moved, paid=one.paid + moved)
+    other = attrs.evolve(one, draws=one.draws + moved, evaluated=one.evaluated + moved)
     assert "number 1 inf standard errors" in disagreement(one, other)

@@ -202,7 +202,7 @@ def test_values_whose_weights_are_rejected_still_have_draws_a_density_and_an_evi
     assert run.draws.size
     first = run.verdict.messages[0]
     assert first.startswith("not verified")
-    assert run.weights.refused in first
+    assert run.weights.reason in first
     assert "Raise max_calls by" in first
     assert "not verified" in str(run.summary())
     assert np.isfinite(run.density.logpdf(np.zeros(4)))

@@ -73,7 +73,7 @@ def test_chains_do_not_begin_in_a_neck():
     at = starts(dim=9, scale=2.0)
     found = arrived(target, at)
     assert found.modes.values[0] < target.value(at).min() - 20.0
-    assert not found.modes.believed
+    assert not found.modes.reliable
     np.testing.assert_array_equal(found.chains.positions, at)
     assert (found.mode, found.covariance) == (None, None)
 
@@ -88,9 +88,9 @@ def test_chains_of_rounds_without_a_good_surrogate_do_not_stay_in_a_neck():
     while not known.search.over:
         known.search.step(rng)
     known.chains = ChainState(positions=0.0 * at, values=values, cache={})
-    assert known.modes.believed
+    assert known.modes.reliable
     known.doubt(at, rng)
-    assert not known.modes.believed
+    assert not known.modes.reliable
     np.testing.assert_array_equal(known.chains.positions, at)
 
 

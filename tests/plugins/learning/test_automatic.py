@@ -136,7 +136,7 @@ def test_what_is_picked_and_why(forecast, offers, timed, rows, parts, reason):
 )
 def test_few_values_alone_are_spent_on_a_process_however_fast_they_are(offers, dim, given, few):
     target = offering(*offers.split())
-    target.dim, target.paid = dim, 3.0
+    target.dim, target.n_calls = dim, 3.0
     found = picked(target, costs(1e-5 if "gradient" in offers else None, value=1e-5), given)
     if few is None:
         assert found.surrogate != "quadratic-gp"
@@ -451,10 +451,10 @@ def test_a_dear_target_gets_a_surrogate(dear):
     assert len(run.warmup) == SHORTEST + deployed
 
 
-@pytest.mark.parametrize(("foretold", "n"), [(None, 25), (0.79, 25), (0.9999, 4), (1.0, 4)])
-def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(foretold, n):
+@pytest.mark.parametrize(("predicted", "n"), [(None, 25), (0.79, 25), (0.9999, 4), (1.0, 4)])
+def test_the_length_of_a_warm_up_after_an_exploration_has_bounds(predicted, n):
     """Fewer iterations leave a chain where it began about as rarely."""
-    assert settling(foretold) == n
+    assert settling(predicted) == n
     for each in (0.8, 0.9, 0.95, 0.99):
         m = settling(each)
         assert (1.0 - each) ** m < 1.1e-7 < (1.0 - each) ** (m - 1)
@@ -505,7 +505,7 @@ def misled(monkeypatch, dear):
 )
 def test_a_bad_surrogate_is_dropped_before_any_draw_is_kept(misled, explorer):
     options = {} if explorer is None else {"explorer": explorer, "warmup": 300}
-    safety = sk.Safety(rescues=0)
+    safety = sk.Safety(repairs=0)
     run = sk.sample(Gaussian(), schedule=safety, **options, **SMALL)
     assert "; then hmc instead: " in run.choice
     assert run.surrogate is None

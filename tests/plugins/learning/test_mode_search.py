@@ -453,7 +453,7 @@ def product_of_columns(seed):
 )
 def test_one_search_gets_to_the_end_of_a_valley(make, seed):
     """The first pair ended 14 and 9 nats above these modes when small gains alone counted, and the
-    second 81 and 75 when it was not asked whether predicted scales foretell more."""
+    second 81 and 75 when it was not asked whether predicted scales predict more."""
     target, starts = make(seed)
     found = searched(target, starts=starts, allowed=limits(target.dim, searches=1))
     assert found.lowest.value < target.least() + 0.05

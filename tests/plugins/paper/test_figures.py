@@ -356,7 +356,7 @@ def test_all_surrogates_of_a_case_are_tried_alike(sampled, fitted, run_case):
     for arguments in (exact, *tried):
         paths = {"step_size": result["step_size"], "n_steps": 6}
         assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
-        assert (arguments["draws"], arguments["schedule"].rescues) == (6, 0)
+        assert (arguments["draws"], arguments["schedule"].repairs) == (6, 0)
         assert_allclose(arguments["initial"], exact["initial"])
     cells = result["tried"]
     assert [(c["method"], c["n_nodes"], c["n_points"]) for c in cells] == [

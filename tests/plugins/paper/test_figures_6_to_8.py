@@ -105,7 +105,7 @@ def test_the_runs_of_figure_6_are_as_in_the_paper_and_agree(sampled, run_case, s
     assert rns["surrogate"] == ("additive-paper", {"n_nodes": 60, "ridge": 1e-6})
     learning = {"iterations": 120, "discard": 20, "learn_from": "states"}
     assert rns["explorer"] == ("sampler", learning)
-    assert (rns["schedule"][0], rns["schedule"][1].rescues) == ("once", 0)
+    assert (rns["schedule"][0], rns["schedule"][1].repairs) == ("once", 0)
     # exact gradients end with the burn-in; a value for each draw is evaluated from there on
     assert run.calls["gradient"] == run.warmup.calls["gradient"][-1] < exact.calls["gradient"]
     assert run.calls["value"] >= 300
@@ -178,7 +178,7 @@ def test_a_curve_counts_no_exact_transition(sampled, run_case, method, gradients
     paths = {"step_size": 0.045 * np.sqrt(100_000 / 300), "n_steps": 6}
     assert arguments["sampler"] == ("hmc", {"metric": "identity", **paths})
     (_, settings), safety = arguments["schedule"]
-    assert (settings["derivatives"], safety.rescues) == (gradients, 0)
+    assert (settings["derivatives"], safety.repairs) == (gradients, 0)
     first = run.adaptation.deployments[0]
     evaluated = run.warmup.calls["value"] + run.warmup.calls["gradient"]
     before, edges = evaluated[first - 1 : -1], np.array(result["edges"])
@@ -323,7 +323,7 @@ def test_all_draws_since_the_burn_in_count(sampled, run_case, monkeypatch):
     assert (burn_in["warmup"], burn_in["draws"], "surrogate" in burn_in) == (5, 1, False)
     schedule, safety = arguments["schedule"]
     settings = {"kappa": 0.6, "freeze_after": None, "derivatives": "never"}
-    assert (schedule, safety.rescues) == (("greville", settings), 0)
+    assert (schedule, safety.repairs) == (("greville", settings), 0)
     assert arguments["explorer"] == ("sampler", {"evaluations": 500})
     draws = np.concatenate([run.warmup.draws[0], run.kept.draws[0]])
     assert result["draws"] == len(draws)
@@ -338,16 +338,16 @@ def test_all_draws_since_the_burn_in_count(sampled, run_case, monkeypatch):
     assert_allclose(result["acceptance"], accepted[first:].mean())
 
 
-@pytest.mark.parametrize(("scheme", "rescues"), [("paper", 0), ("defaults", None)])
+@pytest.mark.parametrize(("scheme", "repairs"), [("paper", 0), ("defaults", None)])
 def test_an_algorithm_of_the_paper_has_no_fallback_and_the_defaults_are_as_they_come(
-    scheme, rescues, sizes_of
+    scheme, repairs, sizes_of
 ):
     parts = figure_8._learning("rns", scheme, "simulated", sizes_of(figure_8, **OF_FIGURE_8))
     assert (parts["warmup"], parts["explorer"]) == (
         (1000, None) if scheme == "defaults" else (40, ("sampler", {"evaluations": 40}))
     )
     schedule = parts["schedule"]
-    assert (schedule[1].rescues if rescues == 0 else None) == rescues
+    assert (schedule[1].repairs if repairs == 0 else None) == repairs
 
 
 @pytest.mark.long

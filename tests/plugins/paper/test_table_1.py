@@ -128,7 +128,7 @@ def test_an_algorithm_of_the_paper_has_no_fallback_and_a_default_has(sampled, ru
     found = run_case(table_1, "simulated/rns-hmc/1", **TINY)
     run_case(table_1, "simulated/gradients/1", **TINY, warmup=80)
     (paper, run), (ours, _) = sampled
-    assert paper["schedule"][1].rescues == 0
+    assert paper["schedule"][1].repairs == 0
     assert_allclose(paper["initial"], 0.0)
     assert "schedule" not in ours
     assert run.calls["gradient"] == run.warmup.calls["gradient"][-1]

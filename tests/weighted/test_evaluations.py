@@ -1,4 +1,4 @@
-"""Payments are as likely as told, and surrogates are corrected by those that are new to them."""
+"""Evaluated draws have their stated density, and surrogates are corrected by new ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surrokit.weighted.correction import correct
 from surrokit.weighted.round import Round, thin_as
 from surrokit.weighted.rounds import (
     FOLDS,
-    Payments,
+    EvaluatedDraws,
     choose,
     cross_fit,
     is_worth_it,
@@ -38,19 +38,19 @@ def test_half_of_the_payments_lie_farther_out(rng):
     sample = sample_of(rng, outer=False)
     found = choose(sample, Gaussian(), 28, rng)
     assert {tuple(each) for each in found.positions} <= set(map(tuple, sample.flat))
-    assert_array_equal(found.log_evens, 0.0)
+    assert_array_equal(found.log_surrogate_weights, 0.0)
     sample = sample_of(rng)
     found = choose(sample, Gaussian(), 28, rng)
     assert len(found) == 28
     assert len({tuple(each) for each in found.positions} & set(map(tuple, sample.flat))) == 14
     assert_allclose(found.values, Gaussian().value(found.positions))
-    assert_allclose(found.log_evens, -np.log(0.5 + 0.5 * (1.0 + found.values)))
+    assert_allclose(found.log_surrogate_weights, -np.log(0.5 + 0.5 * (1.0 + found.values)))
 
 
 def test_weights_are_zero_where_the_target_is():
     far = OuterSample(positions=np.zeros((1, 1)), chances=lambda values: values)
     values = np.array([1.0, 2.0, np.inf])
-    found = Payments(positions=np.zeros((3, 1)), values=values, share=0.5, outer=far)
+    found = EvaluatedDraws(positions=np.zeros((3, 1)), values=values, share=0.5, outer=far)
     got = found.weigh(np.array([0.5, np.inf, np.inf]))
     assert_array_equal(got, [0.5, -np.inf, -np.inf])
 
@@ -64,29 +64,30 @@ class Tilted(Gaussian):
 
 def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     sample = sample_of(rng)
-    payments = choose(sample, Gaussian(), 28, rng)
+    evaluations = choose(sample, Gaussian(), 28, rng)
     surrogates = [Tilted()] * FOLDS
-    tilts = cross_fit(sample, payments, surrogates).tilts
-    assert_allclose(look_back(sample, payments, Tilted(), tilts), 0.0, atol=1e-25)
-    assert_allclose(look_back(sample, payments, Gaussian()), 0.0, atol=1e-25)
-    one = look_back(sample, payments, Tilted())
-    some = np.concatenate([tilts[:1], np.ones_like(tilts[1:])])
-    found = look_back(sample, payments, Tilted(), some)
+    density_ratios = cross_fit(sample, evaluations, surrogates).density_ratios
+    assert_allclose(look_back(sample, evaluations, Tilted(), density_ratios), 0.0, atol=1e-25)
+    assert_allclose(look_back(sample, evaluations, Gaussian()), 0.0, atol=1e-25)
+    one = look_back(sample, evaluations, Tilted())
+    some = np.concatenate([density_ratios[:1], np.ones_like(density_ratios[1:])])
+    found = look_back(sample, evaluations, Tilted(), some)
     assert_allclose(found, one * (FOLDS - 1) / FOLDS)
 
 
 def test_hindsight_is_what_payments_vary_by(rng):
-    """Payments of a mixture: the mean of (w - e)^2 f^2 over two million of them, to four standard
-    errors, is that of hindsight times f^2 over the draws; chances have mean one under V."""
+    """Evaluations of a mixture: the mean of (w - e)^2 f^2 over two million of them, to four
+    standard errors, is that of the predictive variance times f^2 over the draws; chances have
+    mean one under V."""
     positions = rng.standard_normal((8, 1500, 2))
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(8, 1500)
     # of a normal of twice the variance, by V: its density over that of the surrogate
     far = OuterSample(positions=np.zeros((1, 2)), chances=lambda values: 0.5 * np.exp(0.5 * values))
     sample = SurrogateSample(positions=positions, values=values, outer=far)
-    payments = Payments(positions=positions[0], values=values[0], share=0.5, outer=far)
-    found = look_back(sample, payments, Tilted())
+    evaluations = EvaluatedDraws(positions=positions[0], values=values[0], share=0.5, outer=far)
+    found = look_back(sample, evaluations, Tilted())
     assert found.shape == (8, 1500)
-    foretold = np.mean(found * np.square(positions[..., 0]))
+    predicted = np.mean(found * np.square(positions[..., 0]))
 
     n = 1_000_000
     paid = (
@@ -96,7 +97,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
     weights = even * np.exp(0.5 * paid[:, 0] - 0.125)
     exact = np.square((weights - even) * paid[:, 0])
     error = np.std(found * np.square(positions[..., 0])) / np.sqrt(found.size)
-    assert foretold == pytest.approx(exact.mean(), abs=4.0 * error)
+    assert predicted == pytest.approx(exact.mean(), abs=4.0 * error)
 
 
 @pytest.mark.parametrize(("draws", "most"), [(1, 1), (7, 8), (10, 9), (23, 40), (500, 4000)])
@@ -105,18 +106,18 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
     positions = rng.standard_normal((4, draws, 2))
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, draws)
     sample = SurrogateSample(positions=positions, values=values)
-    payments = Payments(positions=positions[0], values=values[0])
-    hindsight = look_back(sample, payments, Tilted())
-    assert hindsight.size <= max(most, 4)
+    evaluations = EvaluatedDraws(positions=positions[0], values=values[0])
+    predictive_variance = look_back(sample, evaluations, Tilted())
+    assert predictive_variance.size <= max(most, 4)
     found = Round(
         draws=positions,
-        paid=positions[0],
+        evaluated=positions[0],
         log_weights=np.zeros(draws),
         learnt=1,
-        hindsight=hindsight,
+        predictive_variance=predictive_variance,
     )
-    ratios = np.exp(0.5 * thin_as(found.hindsight, positions)[..., 0])
-    assert_allclose(hindsight, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
+    ratios = np.exp(0.5 * thin_as(found.predictive_variance, positions)[..., 0])
+    assert_allclose(predictive_variance, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 28, 399, 400])
@@ -159,7 +160,7 @@ V, U = Shifted(0.0), Shifted(SHIFT)
 
 
 def paid_for(rng, n=40, draws=400, outer=False):
-    """Return draws of V, and payments of which half are farther out if so wanted."""
+    """Return draws of V, and evaluations of which half are farther out if so wanted."""
     found = chains(rng, chains=8, draws=draws)
     far = None
     if outer:  # draws of twice the variance, and their density over that of V
@@ -169,51 +170,53 @@ def paid_for(rng, n=40, draws=400, outer=False):
     return sample, choose(sample, V, n, rng)
 
 
-def round_of(sample, payments):
+def round_of(sample, evaluations):
     return Round(
         draws=sample.positions,
-        paid=payments.positions,
-        log_weights=payments.weigh(U.value(payments.positions)),
-        log_evens=payments.log_evens,
+        evaluated=evaluations.positions,
+        log_weights=evaluations.weigh(U.value(evaluations.positions)),
+        log_surrogate_weights=evaluations.log_surrogate_weights,
         learnt=100,
     )
 
 
-def learn(sample, payments, left_out):
-    """Return a surrogate of all payments that are not left out: it takes them for unit normal
+def learn(sample, evaluations, left_out):
+    """Return a surrogate of all evaluations that are not left out: it takes them for unit normal
     draws of a mean that it estimates by their weights, half of the way from V."""
-    kept = ~(payments.positions[:, None] == left_out[None]).all(axis=2).any(axis=1)
-    weights = np.exp(payments.weigh(U.value(payments.positions)))[kept]
-    return Shifted(0.5 * float(np.average(payments.positions[kept, 0], weights=weights)))
+    kept = ~(evaluations.positions[:, None] == left_out[None]).all(axis=2).any(axis=1)
+    weights = np.exp(evaluations.weigh(U.value(evaluations.positions)))[kept]
+    return Shifted(0.5 * float(np.average(evaluations.positions[kept, 0], weights=weights)))
 
 
 def crossed(rng, learn=learn, **options):
     """Return a round as it is, and as surrogates see it that learn from parts of it."""
-    sample, payments = paid_for(rng, **options)
-    found = round_of(sample, payments)
-    surrogates = [learn(sample, payments, each) for each in parts_of(payments)]
-    return found, cross_fit(sample, payments, surrogates)
+    sample, evaluations = paid_for(rng, **options)
+    found = round_of(sample, evaluations)
+    surrogates = [learn(sample, evaluations, each) for each in parts_of(evaluations)]
+    return found, cross_fit(sample, evaluations, surrogates)
 
 
 def test_every_payment_is_in_one_part(rng):
-    _, payments = paid_for(rng, n=43)
-    parts = list(parts_of(payments))
+    _, evaluations = paid_for(rng, n=43)
+    parts = list(parts_of(evaluations))
     assert [len(each) for each in parts] == [9, 9, 9, 8, 8]
     found = np.concatenate(parts)
-    assert_array_equal(np.sort(found, axis=0), np.sort(payments.positions, axis=0))
+    assert_array_equal(np.sort(found, axis=0), np.sort(evaluations.positions, axis=0))
     # each of draws and of draws farther out
-    sample, payments = paid_for(rng, n=40, outer=True)
+    sample, evaluations = paid_for(rng, n=40, outer=True)
     inner = set(sample.flat[:, 0])
-    assert [sum(each in inner for each in part[:, 0]) for part in parts_of(payments)] == [4] * FOLDS
+    assert [sum(each in inner for each in part[:, 0]) for part in parts_of(evaluations)] == [
+        4
+    ] * FOLDS
 
 
 def test_surrogates_that_are_right_leave_nothing_to_correct(rng):
     """The answers are then those of V's draws, weighted as the target would."""
-    sample, payments = paid_for(rng, outer=True)
-    found = cross_fit(sample, payments, [U] * FOLDS).apply(round_of(sample, payments))
+    sample, evaluations = paid_for(rng, outer=True)
+    found = cross_fit(sample, evaluations, [U] * FOLDS).apply(round_of(sample, evaluations))
     x = sample.positions[..., 0]
     weights = np.exp(SHIFT * x) / np.exp(SHIFT * x).mean()
-    assert_allclose(found.tilt, weights)
+    assert_allclose(found.density_ratio, weights)
     told = correct(found, positions(found))
     assert_allclose(told.means, np.mean(weights * x))
     assert_allclose(told.of_correction, 0.0, atol=1e-20)
@@ -225,11 +228,11 @@ def test_surrogates_that_are_right_leave_nothing_to_correct(rng):
 
 
 def test_surrogates_that_have_learnt_nothing_change_nothing(rng):
-    sample, payments = paid_for(rng, outer=True)
-    found = round_of(sample, payments)
-    others = cross_fit(sample, payments, [V] * FOLDS)
-    assert_allclose(others.tilts, 1.0)
-    assert_allclose(others.log_evens, found.log_evens)
+    sample, evaluations = paid_for(rng, outer=True)
+    found = round_of(sample, evaluations)
+    others = cross_fit(sample, evaluations, [V] * FOLDS)
+    assert_allclose(others.density_ratios, 1.0)
+    assert_allclose(others.log_surrogate_weights, found.log_surrogate_weights)
     assert not others.improves(found)
     before, after = (correct(each, positions(found)) for each in (found, others.apply(found)))
     for one, other in zip(attrs.astuple(before), attrs.astuple(after), strict=True):
@@ -261,7 +264,7 @@ def test_answers_are_unbiased_and_better_and_their_intervals_hold(outer):
 def test_surrogates_that_know_the_payments_they_are_corrected_by_are_refused():
     """What a mutant of :func:`parts_of` would do: each knows U at its own part, and V elsewhere."""
 
-    def cheat(sample, payments, left_out):
+    def cheat(sample, evaluations, left_out):
         return Shifted(0.0, exact_at=left_out)
 
     _, better, hits = answers(cheat, repeats=100)
@@ -270,12 +273,12 @@ def test_surrogates_that_know_the_payments_they_are_corrected_by_are_refused():
 
 
 def test_surrogates_gone_wild_are_not_used(rng):
-    sample, payments = paid_for(rng)
-    found = round_of(sample, payments)
-    assert cross_fit(sample, payments, [U] * FOLDS).improves(found)
-    assert not cross_fit(sample, payments, [Shifted(-SHIFT)] * FOLDS).improves(found)
+    sample, evaluations = paid_for(rng)
+    found = round_of(sample, evaluations)
+    assert cross_fit(sample, evaluations, [U] * FOLDS).improves(found)
+    assert not cross_fit(sample, evaluations, [Shifted(-SHIFT)] * FOLDS).improves(found)
     wild = [*[U] * (FOLDS - 1), Shifted(3.0)]
-    assert not cross_fit(sample, payments, wild).improves(found)
+    assert not cross_fit(sample, evaluations, wild).improves(found)
 
 
 def test_a_surrogate_may_be_infinite_at_draws_and_payments(rng):
@@ -283,18 +286,18 @@ def test_a_surrogate_may_be_infinite_at_draws_and_payments(rng):
         def value(self, q):
             return np.where(q[:, 0] > 0.0, super().value(q), np.inf)
 
-    sample, payments = paid_for(rng)
-    found, surrogates = round_of(sample, payments), [Half(SHIFT), *[U] * (FOLDS - 1)]
-    others = cross_fit(sample, payments, surrogates)
+    sample, evaluations = paid_for(rng)
+    found, surrogates = round_of(sample, evaluations), [Half(SHIFT), *[U] * (FOLDS - 1)]
+    others = cross_fit(sample, evaluations, surrogates)
     told = Answer(rounds=(others.apply(found),), calls=1.0)
     assert np.isfinite(told.mean().value).all()
     assert np.isfinite(told.quantile(0.05).value).all()
 
 
 def test_rounds_with_little_to_correct_are_left(rng):
-    sample, payments = paid_for(rng)
-    assert is_worth_it(round_of(sample, payments))
-    even = Payments(positions=payments.positions, values=U.value(payments.positions))
+    sample, evaluations = paid_for(rng)
+    assert is_worth_it(round_of(sample, evaluations))
+    even = EvaluatedDraws(positions=evaluations.positions, values=U.value(evaluations.positions))
     assert not is_worth_it(round_of(sample, even))
-    few = Payments(positions=payments.positions[:9], values=payments.values[:9])
+    few = EvaluatedDraws(positions=evaluations.positions[:9], values=evaluations.values[:9])
     assert not is_worth_it(round_of(sample, few))
