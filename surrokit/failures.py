@@ -157,14 +157,14 @@ NOISE = 0.01
 acceptance, and sums of many rows in single precision may differ by as much."""
 
 
-Told = TypeVar("Told", FailureKind, BrokenGradients)
+Reported = TypeVar("Reported", FailureKind, BrokenGradients)
 
 
-def _in_users(told: Told, transform: CoordinateMap, dim: int | None = None) -> Told:
-    if told.position is None:
-        return told
+def _in_users(reported: Reported, transform: CoordinateMap, dim: int | None = None) -> Reported:
+    if reported.position is None:
+        return reported
     with np.errstate(all="ignore"):
-        return attrs.evolve(told, position=transform.to_bounded(told.position[:dim]))
+        return attrs.evolve(reported, position=transform.to_bounded(reported.position[:dim]))
 
 
 SURE = 20

@@ -219,7 +219,7 @@ def _begin_anew(
 
     def replace(path: Path) -> Store:
         store = Store.open(path, write=True)
-        store.put_aside(former, {**kept, **describe_settings(asked)})
+        store.rename_former(former, {**kept, **describe_settings(asked)})
         return store
 
     with held(path, replace) as (store, lock):
@@ -293,7 +293,7 @@ def _opened(ledger: Ledger, account: Account) -> Run:
     plain = ledger.facts.get(PREDICTOR)
     predictor: Any = None if plain is None else read_errors(plain, ledger.parameters.dim)
     same = {name: getattr(account, name) for name in _AS_ACCOUNTED}
-    told = SimpleNamespace(**{name: frozenset(of) for name, of in account.sampler.items()})
+    reported = SimpleNamespace(**{name: frozenset(of) for name, of in account.sampler.items()})
     run = Run(
         parameters=ledger.parameters,
         kept=kept,
@@ -302,7 +302,7 @@ def _opened(ledger: Ledger, account: Account) -> Run:
         stopped=cast(Any, account.stopped) if ended else "interrupted",
         length=cast(Any, account.length) if ended else "cut",
         surrogate=None,
-        sampler=cast(Sampler, told),
+        sampler=cast(Sampler, reported),
         weights=weights,
         asked=read_arguments(ledger.store),
         predictor=predictor,

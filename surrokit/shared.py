@@ -76,9 +76,9 @@ def model(
         )
     of_map = {"forward": forward, "jacobian": jacobian, "hessian": hessian, "vjp": vjp}
     of_density = {"log_density": log_likelihood, "gradient": gradient}
-    stray = of_density if log_likelihood is None else of_map
+    unexpected = of_density if log_likelihood is None else of_map
     kind = "forward map" if log_likelihood is None else "log likelihood"
-    given = [name for name, each in stray.items() if each is not None]
+    given = [name for name, each in unexpected.items() if each is not None]
     if given:
         raise ConfigurationError(f"{given[0]} is no part of a {kind}; leave it out")
     memo, store = Memo(grows=True), None

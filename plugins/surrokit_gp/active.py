@@ -207,14 +207,14 @@ class _Search:
         # tails are heavy where more than one draw in a thousand is at the wall
         if temperature == 1.0 and fitted.is_at_wall(draws).mean() > 0.001:
             self.reach = min(1.2 * self.reach, 4.0)
-        paid, least = len(self.values), self.values.min()
-        batch = max(min(max(SEVERAL, len(self.best) // 2, paid // 20), most - paid), 1)
+        evaluated, least = len(self.values), self.values.min()
+        batch = max(min(max(SEVERAL, len(self.best) // 2, evaluated // 20), most - evaluated), 1)
         # two thirds every second time, where the other batches have none
         part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
         n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
-        tilt = 0.35 / temperature
-        chosen = draws[np.concatenate([few, choose(fitted.process, draws, batch - n_judges, tilt)])]
+        best = choose(fitted.process, draws, batch - n_judges, 0.35 / temperature)
+        chosen = draws[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
         size = self.spread
@@ -270,16 +270,16 @@ class _Search:
         return ChainState(positions=self.positions[rows], values=self.values[rows], cache={})
 
 
-def choose(process: FittedProcess, positions: FloatArray, n: int, tilt: float) -> IntArray:
+def choose(process: FittedProcess, positions: FloatArray, n: int, power: float) -> IntArray:
     """Return which of ``positions (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
-    The variance is summed over all positions with weights exp(-2 ``tilt`` V), given the values
-    so far and those at points chosen before. The point of the largest variance of its own lies
-    at an edge, and reduces that of the mass by little.
+    The variance is summed over all positions with weights exp(-2 ``power`` V), given
+    the values so far and those at points chosen before. The point of the largest variance of its
+    own lies at an edge, and reduces that of the mass by little.
     """
     heights, z = process.value(positions), process.whitening.apply(positions)
     left = process.posterior.covariance(z, z)
-    counts = np.exp(-2.0 * tilt * (heights - heights.min()))
+    counts = np.exp(-2.0 * power * (heights - heights.min()))
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
         # with noise of 0.01 nats: a point next to a chosen one tells nothing more

@@ -114,8 +114,8 @@ class Expansion:
         x = (check_positions(positions, self.dim) - self.origin) @ self.scaling
         levels = np.broadcast_to(self.levels, (len(x), len(self.levels)))
         if self.slopes is not None:
-            tilted = self.levels - np.einsum("md,md->m", self.slopes, self.nodes)
-            levels = x @ self.slopes.T + tilted
+            tempered = self.levels - np.einsum("md,md->m", self.slopes, self.nodes)
+            levels = x @ self.slopes.T + tempered
         return x, unit_matrix(x, self.nodes), levels
 
 

@@ -333,7 +333,7 @@ class OnlineLearner:
                 self._last = self._refit(observed.take(slice(0, self._n_fitted)))
             return self._last
         rows = self.refits.rows()
-        if not self._settles(rows):
+        if not self._fixes(rows):
             self._n_fitted, self._last = n, self._refit(observed)
             return self._last
         frame, first = self.refits.make_fit(keeps_idle=True)
@@ -352,7 +352,7 @@ class OnlineLearner:
         assert isinstance(network, FittedNetwork)
         return network
 
-    def _settles(self, rows: TrainingRows) -> bool:
+    def _fixes(self, rows: TrainingRows) -> bool:
         if self.updates == "greville":
             return True
         dim, with_gradients = self.refits.dim, rows.trust[rows.with_gradient].sum()

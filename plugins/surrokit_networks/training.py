@@ -207,7 +207,7 @@ class Training:
         if not self.whiten:
             return Whitening.identity(dim)
         known = rows.with_gradient
-        if self.uses_gradients and tells_more(known, dim):
+        if self.uses_gradients and informs_more(known, dim):
             return Whitening.of_gradients(
                 rows.positions[known], rows.gradients[known], rows.weights[known]
             )
@@ -365,7 +365,7 @@ class Training:
         if expected is not None:
             matrix = with_least_curvature(expected, self.least_curvature)
         known = equations.gradient_weights > 0
-        if tells_more(known, dim):
+        if informs_more(known, dim):
             found = matrix_of_gradients(
                 equations.whitened[known],
                 equations.gradients[known, 0],
@@ -380,7 +380,7 @@ class Training:
         return 1, matrix if len(equations) >= 8 * dim else None
 
 
-def tells_more(with_gradient: BoolArray, dim: int) -> bool:
+def informs_more(with_gradient: BoolArray, dim: int) -> bool:
     """Return whether the rows with a gradient bring as many equations as there are values.
 
     Whitening and trend come from gradients alone, where these do. Two gradients among 150 values

@@ -21,7 +21,7 @@ from surrokit.types import FloatArray, IntArray
 
 Counts = TypeVar("Counts", int, IntArray)
 
-NO_RESCUE = sk.Safety(repairs=0)
+NO_REPAIR = sk.Safety(repairs=0)
 """An algorithm of the paper is shown as it is, without a fallback."""
 
 

@@ -23,7 +23,7 @@ from surrokit.errors import SamplingWarning
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
-    NO_RESCUE,
+    NO_REPAIR,
     Row,
     evaluated,
     generator,
@@ -117,7 +117,7 @@ def acceptance(
     """Return the mean acceptance probability on a surrogate, or on the target itself."""
     paths = {"step_size": step, "n_steps": sizes.n_steps}
     lengths = {"chains": len(starts), "warmup": 0, "draws": sizes.iterations}
-    more: dict[str, Any] = {"surrogate": surrogate, "schedule": NO_RESCUE, **lengths}
+    more: dict[str, Any] = {"surrogate": surrogate, "schedule": NO_REPAIR, **lengths}
     with warnings.catch_warnings():
         # that next to nothing is accepted is what is looked for here
         warnings.simplefilter("ignore", SamplingWarning)

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from surrokit.diagnostics import effective_sample_size, mean_error
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, Row, array, generator, hmc, sampled
+from surrokit_paper.chains import NO_REPAIR, Row, array, generator, hmc, sampled
 from surrokit_paper.pictures import LOOKS, drawing
 from surrokit_paper.problems import FEWER, SIMULATED, SIZES, paths_of, target_of
 
@@ -72,7 +72,7 @@ def run(case: Row, sizes: SimpleNamespace) -> Row:
             network = {"n_nodes": sizes.n_nodes, "ridge": sizes.ridge}
             learning |= {
                 "surrogate": ("additive-paper", network),
-                "schedule": ("once", NO_RESCUE),
+                "schedule": ("once", NO_REPAIR),
                 "explorer": ("sampler", {**states, "learn_from": "states"}),
             }
         run = hmc(target, paths_of(SIMULATED, sizes), np.zeros(target.dim), rng, **learning)
@@ -132,7 +132,7 @@ def report(rows: Sequence[Row], sizes: SimpleNamespace) -> tuple[dict[str, Any],
                 f"{of}s from HMC's, in standard errors": difference(row, exact, of)
                 for of in ("mean", "sd")
             },
-            # of so many normal numbers, signs aside (Sidak 1967)
+            # of so many normal numbers, signs excluded (Sidak 1967)
             "99% stay under": float(ndtri(0.5 + 0.5 * 0.99 ** (1.0 / len(row["mean"])))),
         }
         for row in rows

@@ -19,7 +19,7 @@ import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
-    NO_RESCUE,
+    NO_REPAIR,
     Clock,
     Row,
     array,
@@ -161,7 +161,7 @@ def run(case: Row, sizes: SimpleNamespace) -> Row:
         start,
         rng,
         surrogate=surrogate_of(method, problem, sizes),
-        schedule=(adaptive(method, "warmup", sizes), NO_RESCUE),
+        schedule=(adaptive(method, "warmup", sizes), NO_REPAIR),
         explorer=("sampler", {"evaluations": first}),
         clock=Clock(evaluations=last),
         warmup=2 * last,

@@ -24,7 +24,7 @@ from surrokit.diagnostics import mean_error, r_hat
 from surrokit.potentials import with_gradient
 from surrokit.types import FloatArray
 from surrokit_paper.chains import (
-    NO_RESCUE,
+    NO_REPAIR,
     Clock,
     Row,
     array,
@@ -116,7 +116,7 @@ def _learning(kind: str, scheme: str, problem: str, sizes: SimpleNamespace) -> d
     return {
         "surrogate": surrogate_of(scheme, problem, sizes),
         # an algorithm of the paper is shown as it is; the defaults have a fallback
-        "schedule": schedule if ours else (schedule, NO_RESCUE),
+        "schedule": schedule if ours else (schedule, NO_REPAIR),
         "explorer": None if points is None else ("sampler", {"evaluations": points}),
         "warmup": 1000 if ours else points,  # this project's default
     }

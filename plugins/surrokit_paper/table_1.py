@@ -27,7 +27,7 @@ import numpy as np
 from surrokit.errors import ConfigurationError
 from surrokit.potentials import with_gradient
 from surrokit.types import FloatArray
-from surrokit_paper.chains import NO_RESCUE, Clock, Row, array, generator, groups, hmc, sampled
+from surrokit_paper.chains import NO_REPAIR, Clock, Row, array, generator, groups, hmc, sampled
 from surrokit_paper.pictures import BLACK, BLUE, GREY, VERMILION, common_legend, drawing, panels
 from surrokit_paper.problems import (
     A9A,
@@ -178,7 +178,7 @@ def _learnt_once(problem: str, method: str, sizes: SimpleNamespace, paths: Any) 
     learnt = {
         "surrogate": ("additive-paper", network),
         "explorer": ("sampler", {"sampler": paths, **explorer}),
-        "schedule": ("once", NO_RESCUE),
+        "schedule": ("once", NO_REPAIR),
         "warmup": sizes.burn_in,
     }
     if method == "rns-hmc":
@@ -207,8 +207,8 @@ def run(case: Row, sizes: SimpleNamespace) -> Row:
     if method == "rmhmc" and sizes.settling:
         rng, lengths = generator(sizes.seed, "settling", *case.values()), {"warmup": 0}
         paths = paths_of(problem, sizes)
-        settled = hmc(target, paths, np.zeros(target.dim), rng, **lengths, draws=sizes.settling)
-        arguments["initial"], before = settled.draws[0, -1], dict(settled.calls)
+        converged = hmc(target, paths, np.zeros(target.dim), rng, **lengths, draws=sizes.settling)
+        arguments["initial"], before = converged.draws[0, -1], dict(converged.calls)
     clock, rng = Clock(), generator(sizes.seed, "row", *case.values())
     run = sampled(target, **arguments, seed=rng, clock=clock)
     warm = {kind: int(n[-1]) if len(run.warmup) else 0 for kind, n in run.warmup.calls.items()}

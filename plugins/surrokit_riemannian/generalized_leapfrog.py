@@ -157,8 +157,8 @@ class _Drift(Start):
         The passes are those of :meth:`make`, as far as they are needed: where products come to
         the velocity, its factorised matrix is known already to confirm it.
         """
-        close, settled = self._approach()
-        came = settled & self.are_near(close, velocities, reach)
+        close, converged = self._approach()
+        came = converged & self.are_near(close, velocities, reach)
         left = np.flatnonzero(~came)
         if left.size:
             rest = attrs.evolve(self, phase=take_rows(self.phase, left), time=self.time[left])
@@ -192,8 +192,8 @@ class _Drift(Start):
         passes = min(self.solver.max_iterations, 12)  # products of the metric itself take fewer
         solver = attrs.evolve(self.solver, max_iterations=passes)
         points, status = solver.solve(residual, self.velocities, self.scale)
-        settled = status == Status.OK
-        return np.where(settled[:, None], points, self.velocities), settled
+        converged = status == Status.OK
+        return np.where(converged[:, None], points, self.velocities), converged
 
     def _solve_by_factors(
         self, found: dict[str, FloatArray], start: FloatArray

@@ -47,13 +47,13 @@ class FixedPoint:
         for done in range(self.max_iterations):
             residuals, duals = residual(points, going)
             sizes = dot(residuals, duals)
-            settled = sizes <= small
-            ended = settled | ~np.isfinite(sizes)
+            converged = sizes <= small
+            ended = converged | ~np.isfinite(sizes)
             if done == self.max_iterations // 2:
                 ended |= sizes > small / self.tolerance**1.5
             if ended.any() or done == self.max_iterations - 1:
                 found[going] = points + residuals if last_step else points
-                status[going[settled]] = Status.OK
+                status[going[converged]] = Status.OK
                 status[going[~np.isfinite(sizes)]] = Status.NOT_FINITE
                 rows = np.flatnonzero(~ended)
                 if not rows.size:

@@ -55,8 +55,8 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
     runs = [run] if baseline is None else [run, baseline]
     columns = [*map(costs, runs)]
     table = plain_table(["cost"], ("this run", "plain HMC")[: len(runs)])
-    for title, told in columns[0].items():
-        if told is not None:
+    for title, reported in columns[0].items():
+        if reported is not None:
             table.add_row(title, *(column[title] or "-" for column in columns))
     console.print(table)
     for line in map(str, run.verdict) if wide else str(run.verdict).splitlines():

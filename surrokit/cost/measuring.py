@@ -155,7 +155,7 @@ def measure_starts(
     def begin(positions: FloatArray) -> tuple[FloatArray, ChainState]:
         nonlocal took, state
         if left is not None and isinstance(target.target, Differences):
-            _go_by_values_if_dear(target, positions, now, left)
+            _go_by_values_if_expensive(target, positions, now, left)
         before, cache = now(), {}
         if GRADIENT in target.capabilities:
             values, cache["gradient"] = with_gradient(target).value_and_gradient(positions)
@@ -205,10 +205,10 @@ def _time_calls(
     )
 
 
-def _go_by_values_if_dear(
+def _go_by_values_if_expensive(
     target: RecordingPotential, positions: FloatArray, now: Callable[[], float], left: float
 ) -> None:
-    """Leave differences aside where the time left evaluates fewer than a search takes."""
+    """Do without differences where the time left suffices for fewer than a search takes."""
     before = now()
     target.value(positions)
     value = (now() - before) / len(positions)
@@ -217,7 +217,7 @@ def _go_by_values_if_dear(
 
 
 def _find_stairs(target: RecordingPotential, state: ChainState) -> list[str]:
-    """Return the numbers along which differences tell nothing; leave differences aside then."""
+    """Return the numbers along which differences show nothing; do without differences then."""
     gradients = state.cache.get("gradient")
     if gradients is None or not isinstance(target.target, Differences):
         return []

@@ -85,7 +85,7 @@ def _goes_on(target: RecordingPotential, positions: FloatArray, along: FloatArra
         if not np.isfinite(to_bounded(middle + np.outer([-away[1], away[1]], along))).all():
             away = np.array(_LOGARITHMS)
         ends = middle + np.outer([away, -away], along)
-        with target.rejections.aside():
+        with target.rejections.excluded():
             here, *there = target.fork(keep=False).value(np.vstack([middle, ends]))
     if not np.isfinite(here):  # it failed at a draw
         return False
@@ -169,7 +169,7 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
 def _densities(target: RecordingPotential, places: FloatArray) -> FloatArray:
     """Return minus the log density at places (n, dim) in the user's coordinates."""
     transform = transform_of(target.target)
-    with np.errstate(all="ignore"), target.rejections.aside():
+    with np.errstate(all="ignore"), target.rejections.excluded():
         line = transform.to_unbounded(places)
         values = target.fork(keep=False).value(line)
         return np.asarray(values + transform.log_jacobian(line))
@@ -298,9 +298,9 @@ def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:
         part = PART if seen.finite else PART_OF_INFINITE
         if seen.infinite >= min(max(FEW, part * before), MOST) or seen.finite == ENOUGH:
             return
-        with target.rejections.aside(afresh=True) as aside:
+        with target.rejections.excluded(afresh=True) as excluded:
             value = target.fork(keep=False).value(position[None])[0]
-        if not aside.total:  # a failure is another matter
+        if not excluded.total:  # a failure is another matter
             account.recheck = attrs.evolve(
                 seen, infinite=seen.infinite + 1, finite=seen.finite + bool(np.isfinite(value))
             )
@@ -323,12 +323,12 @@ def _works(target: RecordingPotential, call: CallKind, position: FloatArray) -> 
 
 
 def _fails(target: RecordingPotential, call: CallKind, position: FloatArray) -> bool:
-    with target.rejections.aside(afresh=True) as aside:
+    with target.rejections.excluded(afresh=True) as excluded:
         if call in ("value", "forward"):
             target.value(position[None])
         else:
             target.value_and_gradient(position[None])
-    return aside.total > 0
+    return excluded.total > 0
 
 
 def _compare(target: RecordingPotential) -> None:
@@ -336,7 +336,7 @@ def _compare(target: RecordingPotential) -> None:
     if target.rejections.last is None:
         return
     position, value = target.rejections.last
-    with target.rejections.aside(afresh=True):
+    with target.rejections.excluded(afresh=True):
         again = target.fork(keep=False).value(position[None])
     if np.isfinite(again[0]):
         target.rejections.account.note_values(value, float(again[0]))

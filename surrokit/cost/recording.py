@@ -130,7 +130,7 @@ class Rejections:
                 self.account.cure(self._outside(cure))
 
     @contextmanager
-    def aside(self, *, afresh: bool = False) -> Iterator[FailureAccount]:
+    def excluded(self, *, afresh: bool = False) -> Iterator[FailureAccount]:
         """Count failures in the block in an account of its own, without retries.
 
         Parameters
@@ -140,7 +140,7 @@ class Rejections:
         """
         kept, self.account = self.account, FailureAccount()
         try:
-            with self._calls.aside(afresh=afresh):
+            with self._calls.excluded(afresh=afresh):
                 yield self.account
         finally:
             self.account = kept
@@ -368,7 +368,7 @@ class RecordingPotential:
         return other
 
     def go_by_values(self) -> None:
-        """Leave differences of values aside from here on."""
+        """Do without differences of values from here on."""
         assert isinstance(self.target, Differences)
         self._go_by(self.target.inner)
 

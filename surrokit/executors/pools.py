@@ -286,15 +286,15 @@ class Processes(WorkerPool):
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
         self.workers, self.timeout = workers, timeout
-        self._crew: list[Worker] = []
+        self._workers: list[Worker] = []
 
     def take(self, source: Source) -> None:
         """Start the workers with a target."""
         self._payload = pack(source)
         try:
             for _ in range(self.workers):
-                self._crew.append(Worker(self._payload))
-            for worker in self._crew:
+                self._workers.append(Worker(self._payload))
+            for worker in self._workers:
                 worker.await_start()
         except BaseException:
             self.close()
@@ -311,11 +311,11 @@ class Processes(WorkerPool):
         waiting, replies, deaths = deque(range(len(rows))), dict[int, Reply](), Counter[int]()
         errors, meter = dict(np.geterr()), current_meter()
         while len(replies) < len(rows):
-            for worker in self._crew:
+            for worker in self._workers:
                 if waiting and worker.row is None:
                     i = waiting.popleft()
                     worker.begin(i, what, rows[i].copy(), errors)
-            busy = [(worker, worker.row) for worker in self._crew if worker.row is not None]
+            busy = [(worker, worker.row) for worker in self._workers if worker.row is not None]
             came = connection.wait([worker.connection for worker, _ in busy], self._left(busy))
             for worker, i in busy:
                 if worker.connection in came:
@@ -339,8 +339,8 @@ class Processes(WorkerPool):
     def close(self) -> None:
         """End the workers, by force if they are at work."""
         self.closed = True
-        crew, self._crew = self._crew, []
-        for worker in crew:
+        former, self._workers = self._workers, []
+        for worker in former:
             worker.end()
 
     def _left(self, busy: list[tuple[Worker, int]]) -> float | None:
@@ -351,7 +351,7 @@ class Processes(WorkerPool):
     def _replace(self, worker: Worker) -> None:
         worker.end()
         new = Worker(self._payload)
-        self._crew[self._crew.index(worker)] = new
+        self._workers[self._workers.index(worker)] = new
         new.await_start()
 
 

@@ -104,9 +104,9 @@ class Binding:
     # --- tuning ---
 
     @property
-    def is_settled(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether the last two windows of a warm-up agree about the covariance."""
-        return self._tuner.settled
+        return self._tuner.fixed
 
     def tune(
         self,
@@ -143,9 +143,9 @@ class Binding:
         """Go on tuning, on a very different potential."""
         self._use(self._tuner.restart())
 
-    def settle(self) -> None:
+    def fix(self) -> None:
         """Keep the tuning from here on, though the warm-up may have ended early."""
-        self._use(self._tuner.settle())
+        self._use(self._tuner.fix())
 
     def freeze(self) -> None:
         """Keep the tuning as it is from here on."""
@@ -350,7 +350,7 @@ class Moves(Binding):
         self.chains, self.covariance = findings.chains, findings.covariance
         self.step_size = findings.step_size
 
-    def hand_over(self, findings: Findings) -> Findings:
+    def export_state(self, findings: Findings) -> Findings:
         """Return findings with the chains as they are, for another kernel."""
         return attrs.evolve(
             findings,
@@ -426,7 +426,7 @@ class Moves(Binding):
         self.bind_to(potential)
         self.chains = self.look_up(self.state)
 
-    def take_over(self, findings: Findings) -> None:
+    def load_state(self, findings: Findings) -> None:
         """Go on from where another kernel left the chains."""
         self.take_in(findings)
         self.chains = self.look_up(self.state)

@@ -287,7 +287,7 @@ class Tuner:
     kept: tuple[tuple[FloatArray, FloatArray | None], ...] = ()
     covariance: FloatArray | None  # from the last full window, (dim, dim)
     warp: Warp | None  # the same
-    settled: bool = False  # did a long window agree with the one before it about the covariance?
+    fixed: bool = False  # did a long window agree with the one before it about the covariance?
     lengths: LengthSearch
 
     @classmethod
@@ -370,7 +370,7 @@ class Tuner:
             n_steps=n_steps,
             length=length,
             warp=self.warp,
-            learns=self._learns and not self.settled,
+            learns=self._learns and not self.fixed,
         )
 
     @property
@@ -388,15 +388,15 @@ class Tuner:
         Gradients are those there of the potential that the chains move on; with them the covariance
         is known from fewer positions.
         """
-        told = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
+        reported = ~np.isnan(info.path_acceptance)  # NaN for a chain with nothing to decide
         recent = 0.8 * self.recent + 0.2 * info.path_acceptance  # of about five iterations
-        recent = np.where(told, recent, self.recent)
+        recent = np.where(reported, recent, self.recent)
         after = attrs.evolve(self, iteration=self.iteration + 1, recent=recent)
         # a chain is stuck below a tenth of the median chain's acceptance
         moving = np.asarray(~(recent < 0.1 * np.median(recent)))
         if self._tries_lengths:
             after = attrs.evolve(after, lengths=self.lengths.update(info, moving))
-        judged = moving & told
+        judged = moving & reported
         if "step_size" in self.sampler.tunes and judged.any():
             after = after._step(float(info.path_acceptance[judged].mean()))
         return after._window(positions, moving, gradients)
@@ -424,7 +424,7 @@ class Tuner:
             lengths=LengthSearch(normal_variance=self.lengths.normal_variance),
         )
 
-    def settle(self) -> Self:
+    def fix(self) -> Self:
         """Return the tuner at the end of a warm-up that ends here, perhaps early.
 
         The averaged step is frozen, since the last single step may be far from it. An average of
@@ -511,7 +511,7 @@ class Tuner:
         warp = self._warp(places, slopes)
         # a long window tells whether the covariance is known well enough; tails take longer
         enough = len(places) >= (40 if warp is None else 80)
-        settled = known is not None and enough and agree(known, covariance)
+        fixed = known is not None and enough and agree(known, covariance)
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = known is None and "metric" in self.sampler.tunes
         return attrs.evolve(
@@ -521,7 +521,7 @@ class Tuner:
             searching=0,
             direction=0,
             lengths=self.lengths.age(),
-            settled=settled,
+            fixed=fixed,
             warp=warp,
             log_step=0.0 if fits else self.log_step,
         )

@@ -319,9 +319,9 @@ def write_extensions(store: Store, extensions: Sequence[Extension]) -> None:
 def read_extensions(store: Store, asked: Recipe) -> list[Extension]:
     """Return the sessions of a run so far, at least the first one."""
     with reading(store.path):
-        told = store.facts().get("extensions", [])
-        _check_bounds(store.path, *told)
-        return [structure(Extension, each) for each in told] or [Extension.of(asked)]
+        reported = store.facts().get("extensions", [])
+        _check_bounds(store.path, *reported)
+        return [structure(Extension, each) for each in reported] or [Extension.of(asked)]
 
 
 # --- the generator ---

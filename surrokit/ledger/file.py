@@ -84,7 +84,7 @@ def _write_rounds(store: Store, weights: Weights) -> None:
         _write_block(store, ROUND, arrays)
 
 
-def read_weights(store: Store, told: WeightsAccount, dim: int) -> Weights:
+def read_weights(store: Store, reported: WeightsAccount, dim: int) -> Weights:
     """Return weighted answers as far as they are written, beside what their account says."""
     rounds, constants = [], []
     with reading(store.path):
@@ -99,11 +99,11 @@ def read_weights(store: Store, told: WeightsAccount, dim: int) -> Weights:
                 raise ValueError(f"the arrays of block {number} are no round") from error
             constants.append(Estimate(**constant))
         return Weights(
-            answer=Answer(rounds=tuple(rounds), calls=told.calls) if rounds else None,
-            reason=told.reason or (None if rounds else "their rounds are not in this file"),
-            rejected=told.rejected,
+            answer=Answer(rounds=tuple(rounds), calls=reported.calls) if rounds else None,
+            reason=reported.reason or (None if rounds else "their rounds are not in this file"),
+            rejected=reported.rejected,
             of_surrogates=tuple(constants),
-            unnormalized=told.unnormalized,
+            unnormalized=reported.unnormalized,
         )
 
 

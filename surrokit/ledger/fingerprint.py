@@ -132,7 +132,7 @@ def check_row(store: Store, exact: Potential) -> None:
     n = len(ALL_BY_NAME[event.kind].gives)  # of quantities behind it only names are compared
     position, held = event.positions[:1], _joined(event.results[:n])
     model = model_of(exact)
-    event.settle(model.layout)
+    event.fix(model.layout)
 
     def evaluate() -> FloatArray:
         # again where it fails, as it may by chance: in a tenth of calls, one in 10^5 fails them all
@@ -182,5 +182,5 @@ def _joined(results: Results) -> FloatArray:
 
 
 def _words(value: FloatArray) -> str:
-    told = ", ".join(f"{number:.9g}" for number in np.ravel(value)[:3])
-    return f"({told}{', ...' if np.size(value) > 3 else ''})"
+    reported = ", ".join(f"{number:.9g}" for number in np.ravel(value)[:3])
+    return f"({reported}{', ...' if np.size(value) > 3 else ''})"

@@ -171,12 +171,12 @@ def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -
     """Add what events hold to a memo, by those columns of positions that the model takes."""
     for event in events:
         if event.results is not None and event.outcome == DONE:
-            event.settle(memo.layout)
+            event.fix(memo.layout)
             at = event.positions if columns is None else event.positions[:, columns]
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
 
 
-class _Told(NoJournal):
+class _Replay(NoJournal):
     """Gives what one event holds."""
 
     def __init__(self, event: Event) -> None:
@@ -189,7 +189,7 @@ class _Told(NoJournal):
                 f"the target would evaluate {call.what} in the place of {self._event.kind}; give "
                 "the target that the file was made with"
             )
-        self._event.settle(call.layout)
+        self._event.fix(call.layout)
         return self._event.answer
 
 
@@ -213,7 +213,7 @@ def read_evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
         if method is None or event.results is None:
             continue
         target.keep_evaluations(True, jacobians=event.kind == "forward_and_jacobian")
-        target.guard(None, _Told(event))
+        target.guard(None, _Replay(event))
         with np.errstate(all="ignore"):
             method(target, from_model(exact, event.positions))
         rows = target.drain()

@@ -56,18 +56,18 @@ _TYPES = ("<f8", "<i8", "|b1")
 
 def pack(arrays: Arrays) -> tuple[str, bytes, int]:
     """Return arrays as the names, types and shapes, the bytes, and the checksum of a row."""
-    told = {name: [of.dtype.newbyteorder("<").str, *of.shape] for name, of in arrays.items()}
-    data = b"".join(np.asarray(of, told[name][0]).tobytes() for name, of in arrays.items())
-    return json.dumps(told), data, zlib.crc32(data)
+    reported = {name: [of.dtype.newbyteorder("<").str, *of.shape] for name, of in arrays.items()}
+    data = b"".join(np.asarray(of, reported[name][0]).tobytes() for name, of in arrays.items())
+    return json.dumps(reported), data, zlib.crc32(data)
 
 
 def unpack(row: Sequence[Any], what: str) -> dict[str, npt.NDArray[Any]]:
     """Return arrays of their own from what :func:`pack` returned, no larger than its bytes."""
-    told, data, crc = row
+    reported, data, crc = row
     if crc != zlib.crc32(data):
         raise ValueError(f"the checksum of {what} is wrong")
     found, at = {}, 0
-    for name, (of, *shape) in json.loads(told).items():
+    for name, (of, *shape) in json.loads(reported).items():
         if of not in _TYPES or any(not isinstance(n, int) or n < 0 for n in shape):
             raise ValueError(f"an array of {what} is of type {of!r} and shape {shape!r}")
         end = at + np.dtype(of).itemsize * math.prod(shape)
@@ -351,7 +351,7 @@ class Store:
                 with suppress(sqlite3.Error):
                     self.execute("ROLLBACK")
 
-    def put_aside(self, copy: Path, facts: Mapping[str, Any]) -> None:
+    def rename_former(self, copy: Path, facts: Mapping[str, Any]) -> None:
         """Copy all that there is to a new file, and leave some facts alone in its place."""
         with made_beside(copy) as new, reading(self.path):
             _make_empty(new)

@@ -22,7 +22,7 @@ from surrokit.types import FloatArray
 MARK = "mark"
 """Kind of an event that is no call: the end of an iteration."""
 
-DONE, ASIDE, RAISED = "done", "aside", "raised"
+DONE, EXCLUDED, RAISED = "done", "excluded", "raised"
 """Outcomes of a batch: it returned; it returned, and nothing that follows depends on it; it raised,
 and the run with it."""
 
@@ -62,10 +62,10 @@ class Event:
         last = (self.results or ())[-len(self.quantities) :] if self.quantities else ()
         return dict(zip(self.quantities, last, strict=True))
 
-    def settle(self, layout: Layout) -> None:
+    def fix(self, layout: Layout) -> None:
         """Take note of the layout of its quantities, if it has any; ShapeError for another one."""
         if self.named:
-            layout.settle({name: array.shape[1:] for name, array in self.named.items()})
+            layout.fix({name: array.shape[1:] for name, array in self.named.items()})
 
     @property
     def answer(self) -> Answer:
@@ -194,7 +194,7 @@ class Tape:
         self._differs = False
         self._at_stake = 0.0
         self._unwritten: list[Event] = []
-        self._asides: dict[tuple[str, bytes], list[Event]] | None = None
+        self._excluded: dict[tuple[str, bytes], list[Event]] | None = None
         self.stage, self.iteration = "start", 0
 
     @property
@@ -262,16 +262,16 @@ class Tape:
         """Return the answer that the ledger holds, or else evaluate it and keep it.
 
         Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
-        is raised where the run went on without a call that is made aside.
+        is raised where the run went on without a call that is made excluded.
         """
         if self._inside or call.what == "rows":
             return call.evaluate(call.positions)
-        if call.aside:
-            return self._answer_aside(call)
+        if call.excluded:
+            return self._answer_excluded(call)
         event, kind, positions = self._event, call.what, call.positions
         if event is None:
             readings, self._pending, self._sure = self._pending, [], 0
-            return self._pay(call, DONE, readings)
+            return self._evaluate(call, DONE, readings)
         after = f"the run asks for {kind} after iteration {self.iteration}"
         if event.kind != kind or self._served != len(event.readings):
             goes_on = f"{event.kind} of {len(event.positions)} positions"
@@ -282,20 +282,20 @@ class Tape:
         self._advance()
         return _tell(event, call)
 
-    def _answer_aside(self, call: Call) -> Answer:
+    def _answer_excluded(self, call: Call) -> Answer:
         """Return the answer to a call that a run which is extended does not make."""
-        if self._asides is None:
-            self._asides = {}
-            for event in read_events(self._store, f"AND outcome = '{ASIDE}'"):
-                self._asides.setdefault((event.kind, event.positions.tobytes()), []).append(event)
-        held = self._asides.get((call.what, call.positions.tobytes()))
+        if self._excluded is None:
+            self._excluded = {}
+            for event in read_events(self._store, f"AND outcome = '{EXCLUDED}'"):
+                self._excluded.setdefault((event.kind, event.positions.tobytes()), []).append(event)
+        held = self._excluded.get((call.what, call.positions.tobytes()))
         if held:
             return _tell(held.pop(0), call)
         if self.replays:  # a limit forbade it
             raise BudgetSpent("max_calls")
-        return self._pay(call, ASIDE, [])
+        return self._evaluate(call, EXCLUDED, [])
 
-    def _pay(self, call: Call, outcome: str, readings: list[float]) -> Answer:
+    def _evaluate(self, call: Call, outcome: str, readings: list[float]) -> Answer:
         counts, began, answer = call.counts, time.perf_counter(), None
         before = dict(counts)
         self._inside = True
@@ -304,11 +304,11 @@ class Tape:
         finally:
             self._inside = False
             seconds = time.perf_counter() - began
-            paid = {name: n - before[name] for name, n in counts.items() if n != before[name]}
-            if answer is not None or paid:
+            made = {name: n - before[name] for name, n in counts.items() if n != before[name]}
+            if answer is not None or made:
                 kept = answer or Answer(results=None)
                 outcome = RAISED if answer is None else outcome
-                done: dict[str, Any] = {"outcome": outcome, "seconds": seconds, "counts": paid}
+                done: dict[str, Any] = {"outcome": outcome, "seconds": seconds, "counts": made}
                 done |= {"causes": kept.causes, "cures": kept.cures}
                 done["quantities"] = call.layout.names(call.what, kept.results)
                 self._keep(call.what, call.positions, kept.results, readings, **done)
@@ -377,5 +377,5 @@ def _tell(event: Event, call: Call) -> Answer:
     """Return the answer of an event, and count its calls."""
     for name, n in event.counts.items():
         call.counts[name] += n
-    event.settle(call.layout)
+    event.fix(call.layout)
     return event.answer

@@ -106,9 +106,9 @@ def spectrum(hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
     good as zero the unit is a usual one.
     """
     sizes = np.abs(np.diag(hessian))
-    told = sizes > 1e-12 * sizes.max()
-    usual = np.exp(np.log(sizes[told]).mean()) if told.any() else 1.0
-    scales = np.sqrt(np.where(told, sizes, usual))
+    reported = sizes > 1e-12 * sizes.max()
+    usual = np.exp(np.log(sizes[reported]).mean()) if reported.any() else 1.0
+    scales = np.sqrt(np.where(reported, sizes, usual))
     eigenvalues, vectors = np.linalg.eigh(hessian / scales / scales[:, None])
     return eigenvalues, vectors / scales[:, None]
 

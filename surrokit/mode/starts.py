@@ -1,4 +1,4 @@
-"""Starts of chains, and evaluations that the user has evaluated already."""
+"""Starts of chains, and evaluations that the user already has."""
 
 from __future__ import annotations
 

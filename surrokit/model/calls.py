@@ -48,7 +48,7 @@ class Call:
         Evaluates a batch of such positions.
     counts
         Calls so far, which known ones are added to.
-    aside
+    excluded
         Whether nothing that follows depends on the call, so that a longer run need not make it.
     layout
         Of quantities behind the results.
@@ -58,7 +58,7 @@ class Call:
     positions: FloatArray
     evaluate: Callable[[FloatArray], Answer]
     counts: MutableMapping[str, int]
-    aside: bool = False
+    excluded: bool = False
     layout: Layout = attrs.field(factory=Layout)
 
 
@@ -153,7 +153,7 @@ class Memo:
     def update(self, other: Memo) -> None:
         """Add what another one holds."""
         if other.layout.shapes:
-            self.layout.settle(other.layout.shapes)
+            self.layout.fix(other.layout.shapes)
         self._rows.update(other._rows)
 
     def seconds_of(self, what: str) -> float | None:
@@ -286,7 +286,7 @@ class Calls:
         self._n = 0
         self._known: dict[str, tuple[FloatArray, Answer]] = {}
         self._worked: set[CallKind] = set()
-        self._is_aside = self._is_afresh = False
+        self._is_excluded = self._is_afresh = False
 
     def begin(self, n: int) -> None:
         """Note failures afresh, by the numbers of n rows, to which those of calls belong."""
@@ -365,7 +365,7 @@ class Calls:
             make = partial(self._make, kind, attempt, each)
             if memo is not None:
                 make = partial(memo.complete, what, rows if keys is None else keys, evaluate=make)
-            call = Call(what, rows, make, self.counts, self._is_aside, layout or Layout())
+            call = Call(what, rows, make, self.counts, self._is_excluded, layout or Layout())
             answer = make(rows) if self.journal is None else self.journal.answer(call)
         self._note(answer, len(rows))
         if answer.results is not None:
@@ -383,7 +383,7 @@ class Calls:
             self.meter.begin(n)
 
     @contextmanager
-    def aside(self, *, afresh: bool = False) -> Iterator[None]:
+    def excluded(self, *, afresh: bool = False) -> Iterator[None]:
         """Make calls in the block on which nothing depends that follows, without retries.
 
         Parameters
@@ -392,11 +392,11 @@ class Calls:
             Whether what is known is evaluated once more.
         """
         kept, self.on_error = self.on_error, "reject"
-        self._is_aside, self._is_afresh = True, afresh
+        self._is_excluded, self._is_afresh = True, afresh
         try:
             yield
         finally:
-            self.on_error, self._is_aside, self._is_afresh = kept, False, False
+            self.on_error, self._is_excluded, self._is_afresh = kept, False, False
 
     def _note(self, answer: Answer, n: int) -> None:
         """Note failures of n rows, whether they were evaluated now or are known from before."""

@@ -123,7 +123,7 @@ class Model:
         """Return a copy with a memo, by whose quantities it goes."""
         memo.layout.taken = self.layout.taken
         if self.layout.shapes:  # of the position that was compared
-            memo.layout.settle(self.layout.shapes)
+            memo.layout.fix(self.layout.shapes)
         return attrs.evolve(self, memo=memo, layout=memo.layout, shared=shared)
 
     def one_by_one(self) -> Model:
@@ -189,8 +189,8 @@ class Wrapper:
     @property
     def missing(self) -> Mapping[str, str]:
         """Why the inner potential lacks capabilities, by name, as far as is known."""
-        told: Mapping[str, str] = getattr(self.inner, "missing", {})
-        return told
+        reported: Mapping[str, str] = getattr(self.inner, "missing", {})
+        return reported
 
     def outside(self, positions: FloatArray) -> FloatArray:
         """Return this potential's positions (n, dim) for those of the inner one; the same here."""

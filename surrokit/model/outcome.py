@@ -44,8 +44,8 @@ _PLACE = "_raised_at"
 def place_of(error: Exception) -> Place | None:
     """Return where an exception was raised, or was said to be; None if it never was."""
     if hasattr(error, _PLACE):
-        told: Place | None = getattr(error, _PLACE)
-        return told
+        reported: Place | None = getattr(error, _PLACE)
+        return reported
     frames = traceback.extract_tb(error.__traceback__)
     return (frames[-1].filename, frames[-1].lineno) if frames else None
 

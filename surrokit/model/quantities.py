@@ -67,7 +67,7 @@ class Layout:
     shapes: Mapping[str, tuple[int, ...]] | None = None
     taken: tuple[str, ...] = ()
 
-    def settle(self, found: Mapping[str, tuple[int, ...]]) -> None:
+    def fix(self, found: Mapping[str, tuple[int, ...]]) -> None:
         """Take note of names and shapes, or raise ShapeError if they are others than before."""
         if found == self.shapes:
             return
@@ -120,7 +120,7 @@ class Layout:
         return Outcome(n=n, results=(*results, *arrays.values()), causes=causes)
 
     def _check(self, given: Quantities) -> None:
-        self.settle({name: array.shape for name, array in given.items()})
+        self.fix({name: array.shape for name, array in given.items()})
         for name, array in given.items():
             if np.isnan(array).any():
                 raise ResultTypeError(

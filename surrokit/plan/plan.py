@@ -142,20 +142,20 @@ class Plan:
         modes = None if found is None else found.modes
         return modes is not None and modes.reliable and self.learner is None
 
-    def warmup_left(self, found: Findings | None, iteration: int, *, takes_over: bool) -> int:
+    def warmup_left(self, found: Findings | None, iteration: int, *, replaces: bool) -> int:
         """Return the iterations of warm-up that are left after an exploration.
 
         Parameters
         ----------
         found
             What the exploration has found; None without one.
-        takes_over
+        replaces
             Whether another kernel moved the chains until now.
         """
         recipe, is_open = self.recipe, self.recipe.warmup is None
         rest = recipe.most_warmup - iteration
         is_led = found is None or found.modes is None or found.modes.reliable
-        if takes_over and is_led:
+        if replaces and is_led:
             return TUNED_AFTER_DROP if is_open else max(rest, TUNED_AFTER_RESTART)
         if is_open and found is not None and found.tuning is not None:
             return 0 if found.at_draws else settling(found.acceptance)

@@ -26,7 +26,7 @@ _MIX = Limits("None or a probability of at least 0 and below 1", share.hold)
 POOR = 0.7
 """Acceptance, predicted by an exploration, below which exact paths are learnt from."""
 
-LESSON, LESSONS = 40, 2
+REPAIR_LENGTH, REPAIR_LENGTHS = 40, 2
 """Exact transitions at a time, and how many times at most."""
 
 MIXED, SURE = 0.2, 0.9
@@ -90,7 +90,7 @@ class Safety:
 _STILL_GOOD = 0.5  # nothing is repaired above this part of the paths' acceptance
 
 
-class SafetyNet:
+class Repairs:
     """Watches the proposals on a run's surrogate.
 
     Parameters

@@ -139,25 +139,27 @@ class Caller:
                 if process.returncode is None:
                     _end(process)
                     process.wait()
-        told = _end_of(errors)  # for messages
+        reported = _end_of(errors)  # for messages
         if passed.is_set():
             raise TimeoutError(
                 f"{self.text} took longer than timeout={self.timeout:g} seconds, and was "
-                f"ended{told}"
+                f"ended{reported}"
             )
         if status != 0:
-            raise ProgramError(f"{self.text} ended with exit status {status}{told}")
+            raise ProgramError(f"{self.text} ended with exit status {status}{reported}")
         writes_file = any(OUTPUT in word for word in self.words)
         try:
             text = _read(made if writes_file else printed)
         except (OSError, UnicodeDecodeError) as error:
             raise ResultTypeError(
                 f"{self.text} ended well, but its output cannot be read: {error}; it must write "
-                f"JSON{told}"
+                f"JSON{reported}"
             ) from error
         if not text.strip():
             what = "wrote nothing to {output}" if writes_file else "printed nothing"
-            raise ResultTypeError(f"{self.text} ended well, but {what}; it must give JSON{told}")
+            raise ResultTypeError(
+                f"{self.text} ended well, but {what}; it must give JSON{reported}"
+            )
         return text
 
 

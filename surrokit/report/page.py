@@ -154,19 +154,19 @@ def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, s
         found["cost"] = f"Exact calls over time, by kind: {spent} at the end.", plot.cost()
     if summary is not None:
         names = summary.labels[:24]
-        told = f"Densities of {', '.join(names)}, whose intervals are in the table."
-        found["marginals"] = told, plot.marginals(interval=interval)
+        reported = f"Densities of {', '.join(names)}, whose intervals are in the table."
+        found["marginals"] = reported, plot.marginals(interval=interval)
     if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
         _, errors = errors_of(run)
-        told = (
+        reported = (
             f"Exact potential less surrogate at {len(errors)} draws: standard deviation "
             f"{np.nanstd(errors):.2g} nats; {int((np.abs(errors) > LARGE).sum())} draws are off "
             f"by more than {LARGE} nats."
         )
-        found["errors"] = told, plot.surrogate()
+        found["errors"] = reported, plot.surrogate()
     return {
-        name: (_address(figure), told, 96 * figure.get_figwidth())
-        for name, (told, figure) in found.items()
+        name: (_address(figure), reported, 96 * figure.get_figwidth())
+        for name, (reported, figure) in found.items()
     }
 
 

@@ -178,7 +178,7 @@ def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
     # on a surrogate more may diverge: the target need not bend where its surrogate does
     unmentioned = 1e-3 if run.surrogate is None else many
     diverged = int((run.kept.divergent & (status == Status.OK)).sum())
-    for n, least, told in (
+    for n, least, reported in (
         (
             failed[Status.NOT_CONVERGED],
             many,
@@ -205,7 +205,7 @@ def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
         ),
     ):
         if n > least * status.size:
-            yield f"{n} of {status.size} kept paths {told}"
+            yield f"{n} of {status.size} kept paths {reported}"
 
 
 # --- how chains mix ---
@@ -344,16 +344,16 @@ class ModeVisits:
         apart = np.ptp(modes.places, axis=0)
         apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
         columns = np.sort(np.argsort(-apart, kind="stable")[:most])
-        told = []
+        reported = []
         for k, value in enumerate(modes.values):
             place = ", ".join(f"{labels[i]} = {modes.places[k, i]:.4g}" for i in columns)
             higher = f"{round(value - modes.values[0], 1):g} nats higher"
             height = higher if k else f"potential {value:.6g}"
-            told.append(
+            reported.append(
                 f"{place}{', ...' if len(labels) > most else ''} ({height}, {modes.ended[k]} of "
                 f"{self.found.searches} searches, {100 * self.shares[k]:.3g} % of the draws)"
             )
-        return "; ".join(told)
+        return "; ".join(reported)
 
 
 def separate_modes(run: Run) -> Iterator[str]:

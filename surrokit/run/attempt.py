@@ -34,7 +34,7 @@ from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, POOR, SURE, SafetyNet, in_words
+from surrokit.plan.repair import MIXED, POOR, REPAIR_LENGTH, REPAIR_LENGTHS, SURE, Repairs, in_words
 from surrokit.result.records import Adaptation, Repair, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
@@ -72,7 +72,7 @@ class Attempt:
             decider = self._moves.decider
             self._exact = ExactMoves(plan.exact_sampler, decider, self._target, recipe.chains)
         repairs = learns and self._exact is not None
-        self._net = SafetyNet(recipe.safety, recipe.chains, repairs=repairs)
+        self._net = Repairs(recipe.safety, recipe.chains, repairs=repairs)
         self._found: Findings | None = None
         self._jumps: Jumps | None = None
         self._evaluations: list[Evaluations] = []  # of the exploration
@@ -178,22 +178,22 @@ class Attempt:
             complaint = None if found.acceptance is None else fallback.complaint(found.acceptance)
             if complaint is not None:
                 return complaint
-        takes_over = found is not None and self._moves.chains is None
-        n_iterations = self.plan.warmup_left(found, self._book.iteration, takes_over=takes_over)
+        replaces = found is not None and self._moves.chains is None
+        n_iterations = self.plan.warmup_left(found, self._book.iteration, replaces=replaces)
         with (
             self._book.clock.phase("warmup"),
             self._target.evaluating_gradients(self._wants_gradients),
         ):
             if found is not None:
-                if takes_over:
-                    self._moves.take_over(found)
+                if replaces:
+                    self._moves.load_state(found)
                 self._prepare(found.mode)
             arrived, tuning = self.plan.begins_about_modes(found), found.tuning if found else None
             self._begin_tuning(n_iterations, tuning, arrived=arrived)
             if found is None:
                 self._begin_chains()
                 self._prepare(None)
-            elif self._learning.surrogate is None and not takes_over:
+            elif self._learning.surrogate is None and not replaces:
                 self._moves.move_on(self._target)  # the explorer's sampler need not be this one
         self._book.warm_up_for(n_iterations)
         if found is not None and found.acceptance is not None:
@@ -218,10 +218,10 @@ class Attempt:
                 if stopping.reached(book.kept):
                     break
 
-    def hand_over(self) -> Findings:
+    def export_state(self) -> Findings:
         """Return the findings that the next attempt starts from, with the chains as they are."""
         assert self._found is not None
-        return self._moves.hand_over(self._found)
+        return self._moves.export_state(self._found)
 
     # --- warm-up ---
 
@@ -246,7 +246,7 @@ class Attempt:
             self._after("warmup", step, self._take_evaluated_rows())
             stopping.iteration_done()
             self._end_soon()
-        self._moves.settle()
+        self._moves.fix()
         if self._exact is not None:
             self._exact.freeze()
         self._learn_to_jump()
@@ -314,25 +314,29 @@ class Attempt:
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree."""
         is_open = self.plan.recipe.warmup is None and self.plan.begins_about_modes(self._found)
-        if is_open and self._moves.is_settled and self._book.room > LAST:
+        if is_open and self._moves.is_fixed and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
 
     def _learn_on_paths(self, predicted: float) -> None:
         """Learn along exact paths while a poor acceptance is predicted; V's may miss tails."""
         book, exact, net = self._book, self._exact, self._net
-        least = LESSON + self.plan.recipe.safety.patience
+        least = REPAIR_LENGTH + self.plan.recipe.safety.patience
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
-        for _ in range(LESSONS):
-            room = max(book.room + LESSON, least) if self.plan.recipe.warmup is None else book.room
+        for _ in range(REPAIR_LENGTHS):
+            room = (
+                max(book.room + REPAIR_LENGTH, least)
+                if self.plan.recipe.warmup is None
+                else book.room
+            )
             hurries = book.stopping.is_used_up(self.plan.recipe.hurry)
-            if predicted >= POOR or hurries or not net.may_repair(room, LESSON):
+            if predicted >= POOR or hurries or not net.may_repair(room, REPAIR_LENGTH):
                 return
             book.warm_up_for(room)
-            exact.tune(LESSON, covariance=self._moves.covariance, step_size=exact.step)
+            exact.tune(REPAIR_LENGTH, covariance=self._moves.covariance, step_size=exact.step)
             reason = f"an acceptance of {predicted:.2f} was predicted"
-            self._repair(reason, LESSON, self.plan.recipe.hurry)
+            self._repair(reason, REPAIR_LENGTH, self.plan.recipe.hurry)
             self._moves.learn(
                 exact.tuning.covariance
             )  # a poor surrogate has little information of scales
@@ -398,9 +402,9 @@ class Attempt:
         if decision.deploy:
             self._deploy(f"schedule, after iteration {moment.iteration}")
         learning.note(moment, decision, self._in_use)
-        self._settle_records(stage, decision, repairs=repairs)
+        self._choose_records(stage, decision, repairs=repairs)
 
-    def _settle_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
+    def _choose_records(self, stage: Stage, decision: Decision, *, repairs: bool) -> None:
         """Decide which exact calls are kept from here on, and whether proposals have gradients."""
         learning = self._learning
         listens = self._net.listens(learning.surrogate, stage)

@@ -359,8 +359,8 @@ class Book:
 
     def add_surrogate(self, surrogate: Potential, evaluations: int, reason: str) -> None:
         """Tell observers that a surrogate of so many evaluations is in use."""
-        told = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
-        self._tell("surrokit_surrogate_deployed", **told)
+        reported = {"surrogate": surrogate, "evaluations": evaluations, "reason": reason}
+        self._tell("surrokit_surrogate_deployed", **reported)
 
     def add_round(self, aim: float | None) -> None:
         """Tell observers how good weighted answers are so far, and how good they are to be."""

@@ -61,14 +61,14 @@ def choose(asked: Recipe, composer: Composer, book: Book, rng: np.random.Generat
     policy: Policy = composer.make("policy", asked.policy or composer.catalogue.pick("policy"))
     try:
         with book.clock.phase("warmup"):
-            picked, paid = _measure_and_pick(policy, composer, asked, book, rng)
+            picked, evaluated = _measure_and_pick(policy, composer, asked, book, rng)
     except ENDS as end:
         bare = attrs.evolve(asked, schedule=None, explorer=None, correction=None)
         reason = f"nothing was measured, {reason_of(end)} came first"
         book.begin(make_plan(composer, policy.plain(composer, bare, reason), rng))
         raise
     plan = check_plan(make_plan(composer, picked, rng))
-    blocks = [rows for rows in (picked.evaluations, paid) if rows is not None and len(rows)]
+    blocks = [rows for rows in (picked.evaluations, evaluated) if rows is not None and len(rows)]
     if plan.learner is None or not blocks:
         return plan
     known = Evaluations.join(blocks, picked.exact.dim)
@@ -96,13 +96,13 @@ def _measure_and_pick(
     return _tell_of_rows(_tell_of_stairs(picked, costs)), book.target.drain()
 
 
-def _in_calls(recipe: Recipe, costs: Costs, left: float, paid: float) -> Budget:
-    """Return the budget with the calls that the seconds left evaluate, where these are few.
+def _in_calls(recipe: Recipe, costs: Costs, left: float, evaluated: float) -> Budget:
+    """Return the budget with the calls that the seconds left suffice for, where these are few.
 
     By them explorations are planned, and whether answers are weighted; the clock ends the run.
     """
     seconds = min(costs.value, costs.values / recipe.chains)
-    calls = max(int(paid + left / seconds), 1)
+    calls = max(int(evaluated + left / seconds), 1)
     if calls >= recipe.chains * (WARMUP + recipe.wanted_draws):
         return recipe.budget
     return attrs.evolve(recipe.budget, max_calls=calls)
@@ -190,7 +190,7 @@ def run(
                 complaint = attempt.begin_warmup(found) or attempt.warm_up()
                 if complaint is None:
                     break
-                found = attempt.hand_over()
+                found = attempt.export_state()
                 plan = attempt.plan.drop_surrogate(complaint)
                 book.begin(plan)
                 attempt = Attempt(plan, book, rng)

@@ -43,8 +43,8 @@ from surrokit.weighted.rounds import (
     cross_fit,
     disagreement,
     is_worth_it,
-    look_back,
     parts_of,
+    predict_variances,
 )
 
 PATIENCE = 3
@@ -211,7 +211,7 @@ class Weighing:
             doubt = complaint_about_draws(sample, surrogate)
         positions = evaluations.positions
         learnt, state = self._learning.n_observed, self._learning.state()
-        exact, rows = self._pay(np.concatenate([positions, edges.positions]))
+        exact, rows = self._evaluate(np.concatenate([positions, edges.positions]))
         values, at_edges = np.split(exact, [len(positions)])
         fresh = Round(
             draws=self._target.transform.to_bounded(sample.positions),
@@ -243,7 +243,7 @@ class Weighing:
         self._accepted.append(accepted)
         others = self._cross_fit(fresh, sample, evaluations, state, rows)
         self._accepted[-1] = attrs.evolve(accepted, others=others)
-        self._accepted = self._look_back(self._accepted, surrogate)
+        self._accepted = self._predict_variances(self._accepted, surrogate)
         return apart
 
     def _cross_fit(
@@ -268,14 +268,14 @@ class Weighing:
             others = cross_fit(sample, evaluations, surrogates)
         return others if others.improves(found) else None
 
-    def _look_back(self, accepted: list[_Accepted], latest: Potential) -> list[_Accepted]:
+    def _predict_variances(self, accepted: list[_Accepted], latest: Potential) -> list[_Accepted]:
         """Return rounds as a surrogate sees them that has learnt from all evaluations."""
         with contextlib.suppress(SurrogateFitError):  # then there is nothing new to be said
             latest = self._learning.fit()
         with self._book.clock.phase("sampling"), one_thread():
             return [each.seen_from(latest) for each in accepted]
 
-    def _pay(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
+    def _evaluate(self, positions: FloatArray) -> tuple[FloatArray, Evaluations]:
         """Return U at positions (n, dim), and all that follows from this; learn from it."""
         target, learning = self._target, self._learning
         uses_gradients = learning.uses_derivatives and calls_per_gradient(target) == 1
@@ -354,7 +354,7 @@ class _Accepted:
     def seen_from(self, latest: Potential) -> _Accepted:
         """Return the round as another surrogate sees it."""
         density_ratios = None if self.others is None else self.others.density_ratios
-        late = look_back(self.sample, self.evaluations, latest, density_ratios)
+        late = predict_variances(self.sample, self.evaluations, latest, density_ratios)
         return attrs.evolve(self, predictive_variance=late)
 
 

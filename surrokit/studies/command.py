@@ -119,8 +119,10 @@ def _open(file: Path) -> Study:
 
 def _say(study: Study, *, err: bool = False) -> None:
     left = len(study.ask())
-    told = "the study is done; look at it with: surrokit show" if study.done else f"{left} wanted"
-    say(f"{study.path}: {told}", err=err)
+    reported = (
+        "the study is done; look at it with: surrokit show" if study.done else f"{left} wanted"
+    )
+    say(f"{study.path}: {reported}", err=err)
 
 
 def _read(table: Path, names: list[str]) -> FloatArray:

@@ -53,7 +53,7 @@ PURPOSES: dict[Kind, str] = {
 """What parts of a study serve where none is named: answers from few calls."""
 
 _PARTS = tuple(name for name in PARTS if name != "policy")
-_FACT, _ARRAYS, _PENDING, _TOLD = "study", "study/", "study/pending", "told/"
+_FACT, _ARRAYS, _PENDING, _RESULTS = "study", "study/", "study/pending", "results/"
 
 
 # --- the target ---
@@ -63,7 +63,7 @@ class Pending(KeyboardInterrupt):
     """Ends a run at positions whose results are not reported yet."""
 
 
-class Told:
+class Results:
     """A function of rows that knows results by :func:`key_of` positions, and else ends the run.
 
     Its ``pending`` (n, dim) are positions where a result is wanted; None as long as none is. The
@@ -108,7 +108,7 @@ class Description:
     parameters: Parameters
     plausible: Mapping[str, Any] | None = None  # name to a range in which it is likely to be
     gradients: bool = False  # whether a log density comes with its gradient
-    data: FloatArray | None = None  # observed outputs (m,); None where log densities are told
+    data: FloatArray | None = None  # observed outputs (m,); None where log densities are reported
     noise_sd: FloatArray | None = None  # their errors (m,)
     prior: GaussianPrior | None = None  # of the parameters of such a model; None for a flat one
 
@@ -161,7 +161,7 @@ class Description:
                 )
         return found
 
-    def target(self, told: Told) -> Potential:
+    def target(self, reported: Results) -> Potential:
         """Return the target, whose model is what was reported."""
         named: dict[str, Any] = {
             "parameters": dict(self.parameters.specs),
@@ -170,14 +170,14 @@ class Description:
         }
         if self.data is not None:
             given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
-            return forward_potential(lambda at: told(at), data=self.data, **given, **named)
+            return forward_potential(lambda at: reported(at), data=self.data, **given, **named)
         if self.gradients:
 
             def negative(at: FloatArray) -> Any:
-                return tuple(each if isinstance(each, dict) else -each for each in told(at))
+                return tuple(each if isinstance(each, dict) else -each for each in reported(at))
 
             return potential(value_and_gradient=negative, **named)
-        return potential(log_density=lambda at: told(at), **named)
+        return potential(log_density=lambda at: reported(at), **named)
 
     def facts(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself, by the names of its facts."""
@@ -262,11 +262,11 @@ def study(
     }
     if path.exists():
         parts = _given_parts({name: given.pop(name) for name in _PARTS if name in given})
-        told = [name for name, value in given.items() if value is not None]
-        if told := told + ["gradients"] * gradients:
+        reported = [name for name, value in given.items() if value is not None]
+        if reported := reported + ["gradients"] * gradients:
             raise ConfigurationError(
-                f"{path} is there, and holds the {', '.join(told)} of its study; leave them out, "
-                "or give a new path"
+                f"{path} is there, and holds the {', '.join(reported)} of its study; leave them "
+                "out, or give a new path"
             )
         return Study(path, parts)
     check_flag("gradients", gradients)
@@ -294,7 +294,7 @@ def _begin(path: Path, description: Description, settings: Mapping[str, Any]) ->
     try:
         with made_beside(path) as new:
             with _quietly():
-                sample(description.target(Told({})), path=new, progress=False, **settings)
+                sample(description.target(Results({})), path=new, progress=False, **settings)
             with _opened(new, write=True) as store, store.transaction():
                 store.write_facts(description.facts())
     finally:
@@ -325,12 +325,16 @@ class Study:
             raise LedgerError(f"{path} is no study's; give a file that surrokit.study has made")
         with reading(path):
             self.description = Description.of(parameters, facts[_FACT], facts)
-            told = {n.removeprefix(_TOLD): of for n, of in facts.items() if n.startswith(_TOLD)}
-            if told:
-                n = len(told["positions"])
-                self.description.check({name: told[name] for name in self.description.shapes}, n)
-                read_quantities(_quantities(told), (n,))
-        self._told: dict[str, FloatArray] = told
+            reported = {
+                n.removeprefix(_RESULTS): of for n, of in facts.items() if n.startswith(_RESULTS)
+            }
+            if reported:
+                n = len(reported["positions"])
+                self.description.check(
+                    {name: reported[name] for name in self.description.shapes}, n
+                )
+                read_quantities(_quantities(reported), (n,))
+        self._reported: dict[str, FloatArray] = reported
         self._pending: FloatArray | None = None
         self.run: Run = open_run(path)
         self._go_on()
@@ -401,13 +405,13 @@ class Study:
         fresh = {"positions": at, **self.description.check(given, len(at))}
         fresh |= {NAMED + name: array for name, array in beside.items()}
         self._check_asked(at)
-        Layout(_shapes(self._told) if self._told else None).settle(_shapes(fresh))
+        Layout(_shapes(self._reported) if self._reported else None).fix(_shapes(fresh))
         joined = {
-            name: np.concatenate([self._told[name], array]) if self._told else array.copy()
+            name: np.concatenate([self._reported[name], array]) if self._reported else array.copy()
             for name, array in fresh.items()
         }
-        self._keep({_TOLD + name: array for name, array in joined.items()})
-        self._told = joined
+        self._keep({_RESULTS + name: array for name, array in joined.items()})
+        self._reported = joined
         if self._pending is not None:
             known = self._results()
             left = self._pending[[key_of(row) not in known for row in self._pending]]
@@ -419,24 +423,24 @@ class Study:
 
     def _go_on(self) -> None:
         """Do the run again with all that was reported, up to where it wants to know more."""
-        told = Told(self._results(), tuple(_quantities(self._told)))
+        reported = Results(self._results(), tuple(_quantities(self._reported)))
         with _quietly():
-            target = self.description.target(told)
+            target = self.description.target(reported)
             self.run = resume(self.path, target, check=False, progress=False, **self._parts)
-        self._pending = told.pending
+        self._pending = reported.pending
         none = np.empty((0, self.description.parameters.dim))
-        self._keep({_PENDING: none if told.pending is None else told.pending})
+        self._keep({_PENDING: none if reported.pending is None else reported.pending})
 
     def _keep(self, arrays: Mapping[str, FloatArray]) -> None:
         with _opened(self.path, write=True) as store, store.transaction():
             store.write_facts(dict(arrays))
 
     def _results(self) -> dict[bytes, tuple[FloatArray, ...]]:
-        if not self._told:
+        if not self._reported:
             return {}
-        names = [*self.description.shapes, *(NAMED + n for n in _quantities(self._told))]
-        rows = zip(*(self._told[name] for name in names), strict=True)
-        return {key_of(at): row for at, row in zip(self._told["positions"], rows, strict=True)}
+        names = [*self.description.shapes, *(NAMED + n for n in _quantities(self._reported))]
+        rows = zip(*(self._reported[name] for name in names), strict=True)
+        return {key_of(at): row for at, row in zip(self._reported["positions"], rows, strict=True)}
 
     def _check_asked(self, positions: FloatArray) -> None:
         wanted = {key_of(row) for row in self.ask()} | self._results().keys()
@@ -448,12 +452,12 @@ class Study:
                 )
 
 
-def _quantities(told: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    return {n.removeprefix(NAMED): of for n, of in told.items() if n.startswith(NAMED)}
+def _quantities(reported: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    return {n.removeprefix(NAMED): of for n, of in reported.items() if n.startswith(NAMED)}
 
 
-def _shapes(told: Mapping[str, FloatArray]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape[1:] for name, array in _quantities(told).items()}
+def _shapes(reported: Mapping[str, FloatArray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape[1:] for name, array in _quantities(reported).items()}
 
 
 def _given_parts(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -117,21 +117,21 @@ def least_points(dim: int) -> int:
 
 
 def training_rows(
-    learn_from: LearnFrom, paid: Evaluations, state: ChainState, info: StepInfo
+    learn_from: LearnFrom, evaluated: Evaluations, state: ChainState, info: StepInfo
 ) -> Evaluations:
     """Return the rows to learn from after an iteration: what it did to the chains is ``info``.
 
     Gradients are known where the iteration has evaluated them.
     """
     if learn_from == "all":
-        return paid
+        return evaluated
     chosen: BoolArray = ~np.isnan(state.values)  # a correction may not have evaluated them
     if learn_from == "accepted":
         chosen &= info.accepted
     positions = state.positions[chosen]
-    found, more = paid.find(positions), {}
+    found, more = evaluated.find(positions), {}
     for name in ("gradients", "outputs", "jacobians"):
-        array: FloatArray | None = getattr(paid, name)
+        array: FloatArray | None = getattr(evaluated, name)
         if array is not None:
             more[name] = rows = array[found]
             rows[found < 0] = np.nan

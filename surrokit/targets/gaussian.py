@@ -211,8 +211,8 @@ class Priors:
     @property
     def unnormalized(self) -> tuple[str, ...]:
         """What may lack its normalising constant, in words."""
-        told = (getattr(prior, "unnormalized", ("the prior",)) for _, prior in self.parts)
-        return tuple(dict.fromkeys([*self.lacking, *(each for some in told for each in some)]))
+        reported = (getattr(prior, "unnormalized", ("the prior",)) for _, prior in self.parts)
+        return tuple(dict.fromkeys([*self.lacking, *(each for some in reported for each in some)]))
 
     @property
     def capabilities(self) -> Capabilities:

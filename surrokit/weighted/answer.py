@@ -220,11 +220,11 @@ class Answer(Answering):
         return quantile_of(self.distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
-        flat, paid = (
+        flat, evaluated = (
             np.asarray(function(each), np.float64) for each in (found.flat, found.evaluated)
         )
         draws = flat.reshape(*found.draws.shape[:2], -1)
-        return Values(draws=draws, evaluated=paid.reshape(len(paid), -1))
+        return Values(draws=draws, evaluated=evaluated.reshape(len(evaluated), -1))
 
     def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""

@@ -57,7 +57,7 @@ LEAST_DEGREES = 1.0
 
 
 def shares(weights: FloatArray) -> FloatArray:
-    """Return what each draw evaluated adds to a mean under the target, shape (n,), of sum one.
+    """Return what each evaluated draw adds to a mean under the target, shape (n,), of sum one.
 
     n w_j / S - (n - 1) / n sum over i != j of w_j / (S - w_i), with S the sum of the weights; plain
     shares where all weight is on one draw, as nothing is left without it.
@@ -71,7 +71,7 @@ def shares(weights: FloatArray) -> FloatArray:
 
 
 def added_shares(found: Round) -> FloatArray:
-    """Return what each draw evaluated adds to a mean over all draws, shape (n,), of sum zero."""
+    """Return what each evaluated draw adds to a mean over all draws, shape (n,), of sum zero."""
     return shares(found.weights) - shares(found.surrogate_weights)
 
 
@@ -258,9 +258,9 @@ def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
     known = np.isfinite(found.log_ratios)
     counts, logs = found.surrogate_weights[known], found.log_ratios[known]
     counts = counts / counts.mean()
-    paid = trend.evaluated[known]
-    centre, centred = counts @ paid / len(logs), logs - counts @ logs / len(logs)
-    apart = paid - centre
+    evaluated = trend.evaluated[known]
+    centre, centred = counts @ evaluated / len(logs), logs - counts @ logs / len(logs)
+    apart = evaluated - centre
     squares = counts @ np.square(apart)
     with np.errstate(divide="ignore", invalid="ignore"):
         pulls = counts[:, None] * apart / squares
@@ -274,10 +274,10 @@ def _fit_line(found: Round, trend: Values) -> tuple[FloatArray, FloatArray]:
     return np.minimum(at_draws, 50.0), np.minimum(at_evaluated, 50.0)
 
 
-def _without(weights: FloatArray, paid: FloatArray) -> FloatArray:
+def _without(weights: FloatArray, evaluated: FloatArray) -> FloatArray:
     """Return weighted means of all values (n, k) but one, shape (n, k)."""
     rest = np.maximum(sum_without(weights), np.finfo(float).tiny)
-    return np.asarray((weights @ paid - weights[:, None] * paid) / rest[:, None])
+    return np.asarray((weights @ evaluated - weights[:, None] * evaluated) / rest[:, None])
 
 
 def measure_degrees(moves: FloatArray, least: FloatArray | float = 1.0) -> FloatArray:

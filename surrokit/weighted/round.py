@@ -168,7 +168,10 @@ class Round:
                 f"positions, log weights and surrogate_weights, got shapes {self.evaluated.shape}, "
                 f"{self.log_weights.shape} and {self.log_surrogate_weights.shape}"
             )
-        for name, made in (("predictive_variance", "look_back"), ("density_ratio", "cross_fit")):
+        for name, made in (
+            ("predictive_variance", "predict_variances"),
+            ("density_ratio", "cross_fit"),
+        ):
             numbers = getattr(self, name)
             if numbers.shape != thin_as(numbers, self.draws).shape[:2]:
                 raise ShapeError(

@@ -84,7 +84,7 @@ def choose(
     return EvaluatedDraws(positions=positions, values=values, share=n_outer / n, outer=outer)
 
 
-def look_back(
+def predict_variances(
     sample: SurrogateSample,
     evaluations: EvaluatedDraws,
     later: Potential,
@@ -184,8 +184,8 @@ def is_worth_it(found: Round) -> bool:
     """Return whether what a round corrects makes up enough of its errors."""
     if len(found) < 2 * FOLDS:
         return False
-    told = correct(found, Values(draws=found.draws, evaluated=found.evaluated))
-    return bool(np.median(told.of_correction) > 0.2 * np.median(told.of_chains))
+    reported = correct(found, Values(draws=found.draws, evaluated=found.evaluated))
+    return bool(np.median(reported.of_correction) > 0.2 * np.median(reported.of_chains))
 
 
 def parts_of(evaluations: EvaluatedDraws) -> Iterator[FloatArray]:
@@ -278,8 +278,8 @@ def stay_rejected(positions: FloatArray, surrogate: Potential | None, longer: fl
     longer
         How many times as long chains may become.
     """
-    apart, refused = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
-    if apart > 2.0 * longer * refused:
+    apart, allowed = np.square([np.max(r_hat(positions)), LARGEST_RHAT]) - 1.0
+    if apart > 2.0 * longer * allowed:
         return True
     return part_beyond(surrogate, positions.reshape(-1, positions.shape[2])) > 2.0 * MOST_BEYOND
 

@@ -34,6 +34,10 @@ ANY = re.compile(rf"\b(?:{'|'.join(PRIVATE)})\b", re.IGNORECASE)
 CODE = re.compile(r"^(`{3,}).*?^\1`*$|``.+?``|`[^`\n]*(?:\n[^`\n]+)?`", re.DOTALL | re.MULTILINE)
 
 
+def spaced(name):
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name)
+
+
 def private_words(text):
     return ANY.findall(CODE.sub("", text))
 
@@ -46,6 +50,17 @@ def pages(root):
 
 def test_pages_have_no_private_words(pages):
     assert {name: words for name, text in pages.items() if (words := private_words(text))} == {}
+
+
+def test_names_have_no_private_words(source_trees):
+    found = {
+        (name, each): words
+        for name, tree in source_trees.items()
+        for node in walked(tree)
+        for each in (getattr(node, field, None) for field in ("name", "id", "attr", "arg"))
+        if isinstance(each, str) and (words := ANY.findall(spaced(each)))
+    }
+    assert found == {}
 
 
 def test_strings_have_no_private_words(source_trees):

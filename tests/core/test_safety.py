@@ -14,7 +14,7 @@ import surrokit as sk
 from surrokit.errors import ConfigurationError, SamplingWarning, SurrogateFitError
 from surrokit.interfaces import StepInfo, Tuning
 from surrokit.plan import plan as parts
-from surrokit.plan.repair import LESSON, LESSONS, MIXED, SafetyNet
+from surrokit.plan.repair import MIXED, REPAIR_LENGTH, REPAIR_LENGTHS, Repairs
 from surrokit.result.verdict import judge
 from surrokit.run import learning
 from surrokit.testing.parts import ReferenceCorrection
@@ -235,9 +235,9 @@ def test_exact_transitions_that_answer_to_a_stuck_chain_would_be_seen(monkeypatc
     """The net as it is stays within five standard errors (one false alarm in 10^6)."""
     sticky = Unit(sd=0.4)  # its chains stand still in the tails
     assert abs(error_of_second_moment(sticky)) < 5
-    monkeypatch.setattr(SafetyNet, "mixes", called_by_a_stuck_chain)
-    monkeypatch.setattr(SafetyNet, "saw", count_rejections)
-    monkeypatch.setattr(SafetyNet, "standing", 0, raising=False)
+    monkeypatch.setattr(Repairs, "mixes", called_by_a_stuck_chain)
+    monkeypatch.setattr(Repairs, "saw", count_rejections)
+    monkeypatch.setattr(Repairs, "standing", 0, raising=False)
     assert error_of_second_moment(sticky) < -7
 
 
@@ -454,7 +454,7 @@ def info(accepted, acceptance, paths):
 
 
 def watched(step, times=40):
-    net = SafetyNet(sk.Safety(), len(step.accepted), repairs=True)
+    net = Repairs(sk.Safety(), len(step.accepted), repairs=True)
     for _ in range(times):
         net.saw(step)
     return net
@@ -619,7 +619,7 @@ def test_a_surrogate_that_foretells_little_learns_from_exact_paths_first():
     (first, *_) = run.adaptation.repairs
     assert (first.iteration, first.reason) == (60, "an acceptance of 0.30 was predicted")
     gradients = run.warmup.calls["gradient"]
-    assert (np.diff(gradients[59 : 59 + LESSON]) > 0).all()
+    assert (np.diff(gradients[59 : 59 + REPAIR_LENGTH]) > 0).all()
     draws = run.draws.reshape(-1, run.draws.shape[2])
     errors = run.surrogate.value(draws) - Gaussian().value(draws)
     assert np.ptp(errors) < 1e-9  # the second fit is right
@@ -629,7 +629,7 @@ def test_a_surrogate_that_foretells_little_learns_from_exact_paths_first():
 def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
     narrow = Tuning(step_size=0.5, covariance=1e-3 * np.eye(2))
     run = predicted(0.3, tuning=narrow)
-    assert len(lessons(run)) == LESSONS
+    assert len(lessons(run)) == REPAIR_LENGTHS
     assert_allclose(run.sampler.tuning.covariance, Gaussian().covariance, rtol=0.2)
 
 
@@ -638,7 +638,7 @@ def test_exact_paths_tell_of_scales_that_a_poor_surrogate_did_not():
     [
         (0.9, {}),
         (0.3, {"schedule": OFF}),
-        (0.3, {"warmup": 60 + LESSON}),  # no time is left to tune after it
+        (0.3, {"warmup": 60 + REPAIR_LENGTH}),  # no time is left to tune after it
     ],
 )
 def test_nothing_is_learnt_so_where_it_is_not_needed_or_not_wanted(acceptance, settings):

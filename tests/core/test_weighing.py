@@ -184,7 +184,7 @@ def test_every_round_is_looked_back_at_by_the_latest_surrogate(bent_run, monkeyp
     def blind(sample, evaluations, later, density_ratios):
         return np.zeros((len(sample.positions), 1))
 
-    monkeypatch.setattr(weighing, "look_back", blind)
+    monkeypatch.setattr(weighing, "predict_variances", blind)
     other = weigh(sk.potential(**BENT), max_calls=200).answer
     assert all((each.predictive_variance == 0.0).all() for each in other.rounds)
     assert (other.mean().error <= bent_run.answer.mean().error).all()

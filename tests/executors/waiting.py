@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def is_alive(pid):
-    """Return whether a process runs, zombies aside."""
+    """Return whether a process runs, zombies excluded."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except OSError:
@@ -15,7 +15,7 @@ def is_alive(pid):
 
 
 def processes_with(mark):
-    """Return the processes that have a mark in their environment, zombies aside."""
+    """Return the processes that have a mark in their environment, zombies excluded."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -69,13 +69,13 @@ def twins(model):
 
 
 @pytest.mark.parametrize(
-    ("which", "crew"),
+    ("which", "former"),
     [(0, {"executor": "threads", "workers": 2}), (1, {"workers": 1}), (2, {})],
     ids=["log-density by threads", "outputs by processes", "adjoint"],
 )
-def test_draws_are_those_of_the_target_in_this_process_to_the_bit(model, which, crew):
+def test_draws_are_those_of_the_target_in_this_process_to_the_bit(model, which, former):
     program, inside = list(twins(model))[which]
-    run = sk.sample(program, compute=sk.Compute(**crew), **HMC)
+    run = sk.sample(program, compute=sk.Compute(**former), **HMC)
     known = sk.sample(inside, **HMC)
     assert np.array_equal(run.draws, known.draws)
     assert run.failures == 0
@@ -89,22 +89,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore 
 import surrokit as sk
 target = sk.command_potential(["sh", "-c", "echo $$ > {here}/$$; exec sleep 60"], dim=2,
                               folder=sys.argv[1])
-crew = {"none": {}, "threads": {"executor": "threads", "workers": 2}, "processes": {"workers": 2}}
-run = sk.sample(target, sampler="random-walk", draws=10**5, compute=sk.Compute(**crew[sys.argv[2]]))
+made = {"none": {}, "threads": {"executor": "threads", "workers": 2}, "processes": {"workers": 2}}
+run = sk.sample(target, sampler="random-walk", draws=10**5, compute=sk.Compute(**made[sys.argv[2]]))
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-@pytest.mark.parametrize("crew", ["none", "processes"])
-def test_programs_end_with_an_interrupted_run(tmp_path, crew):
+@pytest.mark.parametrize("former", ["none", "processes"])
+def test_programs_end_with_an_interrupted_run(tmp_path, former):
     run = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path), crew],
+        [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path), former],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    wait_until(lambda: len(_pids(tmp_path)) == (1 if crew == "none" else 2))
+    wait_until(lambda: len(_pids(tmp_path)) == (1 if former == "none" else 2))
     time.sleep(0.3)  # a program may run before the process that starts it goes on
     os.killpg(run.pid, signal.SIGINT)
     run.communicate(timeout=30)

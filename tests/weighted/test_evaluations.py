@@ -19,8 +19,8 @@ from surrokit.weighted.rounds import (
     choose,
     cross_fit,
     is_worth_it,
-    look_back,
     parts_of,
+    predict_variances,
 )
 
 
@@ -67,11 +67,13 @@ def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     evaluations = choose(sample, Gaussian(), 28, rng)
     surrogates = [Tilted()] * FOLDS
     density_ratios = cross_fit(sample, evaluations, surrogates).density_ratios
-    assert_allclose(look_back(sample, evaluations, Tilted(), density_ratios), 0.0, atol=1e-25)
-    assert_allclose(look_back(sample, evaluations, Gaussian()), 0.0, atol=1e-25)
-    one = look_back(sample, evaluations, Tilted())
+    assert_allclose(
+        predict_variances(sample, evaluations, Tilted(), density_ratios), 0.0, atol=1e-25
+    )
+    assert_allclose(predict_variances(sample, evaluations, Gaussian()), 0.0, atol=1e-25)
+    one = predict_variances(sample, evaluations, Tilted())
     some = np.concatenate([density_ratios[:1], np.ones_like(density_ratios[1:])])
-    found = look_back(sample, evaluations, Tilted(), some)
+    found = predict_variances(sample, evaluations, Tilted(), some)
     assert_allclose(found, one * (FOLDS - 1) / FOLDS)
 
 
@@ -85,7 +87,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
     far = OuterSample(positions=np.zeros((1, 2)), chances=lambda values: 0.5 * np.exp(0.5 * values))
     sample = SurrogateSample(positions=positions, values=values, outer=far)
     evaluations = EvaluatedDraws(positions=positions[0], values=values[0], share=0.5, outer=far)
-    found = look_back(sample, evaluations, Tilted())
+    found = predict_variances(sample, evaluations, Tilted())
     assert found.shape == (8, 1500)
     predicted = np.mean(found * np.square(positions[..., 0]))
 
@@ -107,7 +109,7 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, draws)
     sample = SurrogateSample(positions=positions, values=values)
     evaluations = EvaluatedDraws(positions=positions[0], values=values[0])
-    predictive_variance = look_back(sample, evaluations, Tilted())
+    predictive_variance = predict_variances(sample, evaluations, Tilted())
     assert predictive_variance.size <= max(most, 4)
     found = Round(
         draws=positions,

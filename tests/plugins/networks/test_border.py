@@ -83,14 +83,18 @@ def test_where_the_network_overflows_the_tail_does_not(network):
 
 def test_a_network_that_would_fall_for_ever_does_not():
     """Of rows on one side of the mode a linear trend makes a slope without end."""
-    aside = evaluations(120, gradients=True, spread=1.5).positions / 5.0 + np.array([2.0, 0.0, 0.0])
-    shown = Evaluations(positions=aside, values=potential(aside), gradients=gradient(aside))
+    excluded = evaluations(120, gradients=True, spread=1.5).positions / 5.0 + np.array(
+        [2.0, 0.0, 0.0]
+    )
+    shown = Evaluations(
+        positions=excluded, values=potential(excluded), gradients=gradient(excluded)
+    )
     lows = {}
     for is_density in (False, True):
         learns = learner(is_density, "rbf", trend="linear")
         learns.observe(shown)
         network = learns.fit()
-        far = aside.mean(axis=0) - np.array([[100.0, 0.0, 0.0], [1000.0, 0.0, 0.0]])
+        far = excluded.mean(axis=0) - np.array([[100.0, 0.0, 0.0], [1000.0, 0.0, 0.0]])
         lows[is_density] = network.value(far).min() - shown.values.min()
     assert lows[False] < -50.0
     assert lows[True] > 10.0

@@ -11,7 +11,7 @@ from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_networks.potentials import CAPABILITIES, FIRST_ORDER, NORMAL
 from surrokit_networks.surrogates import Additive, Quadratic, Rbf
-from surrokit_networks.training import Training, tells_more
+from surrokit_networks.training import Training, informs_more
 from surrokit_networks.training_rows import TrainingRows
 
 
@@ -183,7 +183,7 @@ def test_a_few_gradients_among_many_values_do_not_whiten(n_with, told):
         ),
         "full",
     )
-    assert tells_more(rows.with_gradient, 5) == told
+    assert informs_more(rows.with_gradient, 5) == told
     by_positions = Whitening.of(rows.positions, rows.weights, drops_noise=True)
     whitening = Training().whitening(rows)
     assert np.array_equal(whitening.factor, by_positions.factor) != told

@@ -116,11 +116,11 @@ def test_repeats_are_averaged_and_a_chain_that_never_moved_has_no_speed():
 
 def test_calls_before_rmhmc_are_counted(sampled, run_case):
     result = run_case(table_1, "simulated/rmhmc/1", **TINY)
-    (settling, settled), (arguments, run) = sampled
+    (settling, fixed), (arguments, run) = sampled
     assert (settling["warmup"], settling["draws"]) == (0, 10)
-    assert_allclose(arguments["initial"], settled.draws[0, -1])
+    assert_allclose(arguments["initial"], fixed.draws[0, -1])
     for kind, n in result["calls"].items():
-        assert n == settled.calls[kind] + run.calls[kind]
+        assert n == fixed.calls[kind] + run.calls[kind]
     assert result["draws"] == 20
 
 
