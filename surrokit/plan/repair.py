@@ -67,7 +67,7 @@ class Safety:
     block
         Exact transitions in one repair.
     repairs
-        Repairs at most, in warm-up; 0 switches the net off.
+        Repairs at most, in warm-up; 0 switches them off.
     mix
         Probability that an iteration after the exploration, kept or not, is an exact transition.
         None for 0, or for :data:`MIXED` where a surrogate had to learn from exact paths because a

@@ -120,7 +120,7 @@ class Adaptation:
     #: Whether every kept draw had the same kernel, as the run sees for itself, whatever a schedule
     #: says. If not, draws are exact only in the limit of vanishing adaptation.
     frozen_before_draws: bool
-    repairs: tuple[Repair, ...] = ()  #: Repairs of the surrogate by the repairs in warm-up.
+    repairs: tuple[Repair, ...] = ()  #: Repairs of the surrogate in warm-up.
     mix: float = 0.0  #: Probability with which a kept iteration was an exact transition.
     jumps: int = 0  #: Modes between which half of the kept iterations jumped; 0 for no jumps.
     #: Places where the target went on where the surrogate's mass ended, after the exploration.

@@ -234,7 +234,7 @@ def _of_course(run: Run) -> Iterator[Finding]:
         times = "once" if len(repairs) == 1 else f"{len(repairs)} times"
         yield note(
             "repairs",
-            f"the repairs repaired the surrogate {times} in warm-up, the last time after "
+            f"the surrogate was repaired {times} in warm-up, the last time after "
             f"iteration {repairs[-1].iteration}: {repairs[-1].reason}",
         )
     if went.jumps:

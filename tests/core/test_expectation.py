@@ -136,7 +136,8 @@ def test_draws_of_equal_weight_follow_the_weights(weighted):
     """The mean of 40,000, in each of two numbers within 4.5 errors: a false alarm at 2e-5."""
     answer = weighted.answer
     rounds = [
-        attrs.evolve(each, log_weights=each.log_weights + each.paid[:, 0]) for each in answer.rounds
+        attrs.evolve(each, log_weights=each.log_weights + each.evaluated[:, 0])
+        for each in answer.rounds
     ]
     answer = attrs.evolve(answer, rounds=tuple(rounds))  # now the surrogate is no good
     weighted = attrs.evolve(weighted, weights=attrs.evolve(weighted.weights, answer=answer))

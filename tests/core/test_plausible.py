@@ -106,7 +106,7 @@ def test_what_is_no_range_is_refused(make, ranges, message):
 
 def test_numbers_that_are_tied_have_no_range_even_where_another_is_missing():
     parameters = {"places": sk.ordered(2), "width": sk.positive()}
-    with pytest.raises(ConfigurationError, match="of which no range can be given; leave plausible"):
+    with pytest.raises(ConfigurationError, match="which has no range; leave plausible"):
         sk.potential(
             log_density=lambda places, width: -width,
             parameters=parameters,

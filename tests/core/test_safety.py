@@ -384,7 +384,9 @@ def test_the_output_says_what_the_net_did(repaired):
     assert "had not moved for 40 iterations" in rescue.reason or "where that of its paths" in (
         rescue.reason
     )
-    told = [note for note in judge(repaired).messages if note.startswith("the safety net repaired")]
+    told = [
+        note for note in judge(repaired).messages if note.startswith("the surrogate was repaired")
+    ]
     assert len(told) == 1
     assert rescue.reason in told[0]
     assert f"after iteration {rescue.iteration}" in told[0]

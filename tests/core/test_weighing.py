@@ -200,7 +200,7 @@ def always(monkeypatch):
 @pytest.mark.usefixtures("always")
 def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monkeypatch):
     """Surrogates of parts learn from all that the round's own has, and from the other parts."""
-    fit_from, pay, known, paid = Learning.fit_from, Weighing._pay, [], {}
+    fit_from, pay, known, paid = Learning.fit_from, Weighing._evaluate, [], {}
 
     def note(learning, state, rows):
         known.append((len(state["rows"]["values"]), rows.positions))
@@ -211,7 +211,7 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
         return pay(weighing, positions)
 
     monkeypatch.setattr(Learning, "fit_from", note)
-    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    monkeypatch.setattr(Weighing, "_evaluate", pay_and_note)
     run = weigh(sk.potential(**BENT), max_calls=200)
     assert len(run.answer.rounds) >= 2
     assert len(known) >= FOLDS * len(run.answer.rounds)
@@ -261,7 +261,7 @@ def test_parts_that_cannot_be_fitted_leave_the_round_as_it_is(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:no surrogate could be fitted")
 def test_a_fit_that_fails_after_a_round_leaves_the_answers(monkeypatch):
-    fit, pay, paid = Learning.fit, Weighing._pay, []
+    fit, pay, paid = Learning.fit, Weighing._evaluate, []
 
     def pay_and_note(weighing, positions):
         paid.append(len(positions))
@@ -272,7 +272,7 @@ def test_a_fit_that_fails_after_a_round_leaves_the_answers(monkeypatch):
             raise SurrogateFitError("no more")
         return fit(learning)
 
-    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    monkeypatch.setattr(Weighing, "_evaluate", pay_and_note)
     monkeypatch.setattr(Learning, "fit", fit_before)
     rounds = weigh(surrogate="quadratic", max_calls=200).answer.rounds
     assert len(rounds) == len(paid) >= 2
@@ -602,7 +602,7 @@ def test_an_interrupt_in_the_first_round_leaves_nothing(beginning):
 @pytest.mark.parametrize("after", ["fit_from", "fit"])
 def test_an_interrupt_after_the_payments_loses_none(monkeypatch, after):
     """Of the fits that follow: those of parts, and the one that looks back."""
-    fitted, pay, begun = getattr(Learning, after), Weighing._pay, []
+    fitted, pay, begun = getattr(Learning, after), Weighing._evaluate, []
 
     def pay_and_note(weighing, positions):
         begun.append(len(positions) - EDGES)
@@ -613,7 +613,7 @@ def test_an_interrupt_after_the_payments_loses_none(monkeypatch, after):
             raise KeyboardInterrupt
         return fitted(learning, *args)
 
-    monkeypatch.setattr(Weighing, "_pay", pay_and_note)
+    monkeypatch.setattr(Weighing, "_evaluate", pay_and_note)
     monkeypatch.setattr(Learning, after, interrupt)
     run = weigh(sk.potential(**BENT), max_calls=200)
     assert run.stopped == "interrupted"
@@ -731,7 +731,7 @@ def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
     """Ten figures at 1e-4: ours are right but for a false alarm at 1e-3, the mutant's are not."""
     surrogate = sk.batch_surrogate(lambda evaluations, rng: Interpolating(evaluations))
     assert misses(weigh(surrogate=surrogate, max_calls=150).answer, truths_of_normal()) == []
-    pay = Weighing._pay
+    pay = Weighing._evaluate
 
     def learn_first(self, positions):
         values, rows = pay(self, positions)
@@ -744,7 +744,7 @@ def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
         monkeypatch.setattr(weighing, "Round", build)
         return values, rows
 
-    monkeypatch.setattr(Weighing, "_pay", learn_first)
+    monkeypatch.setattr(Weighing, "_evaluate", learn_first)
     mutant = weigh(surrogate=surrogate, max_calls=150)
     assert "mean" in misses(mutant.answer, truths_of_normal())
 
