@@ -54,8 +54,8 @@ run = sk.sample(
     seed=1,
 )
 # [repairs]
-for rescue in run.adaptation.repairs:
-    print(f"after iteration {rescue.iteration}: {rescue.reason}")
-    before = run.warmup.acceptance[:, rescue.iteration - 40 : rescue.iteration].mean(axis=1)
+for repair in run.adaptation.repairs:
+    print(f"after iteration {repair.iteration}: {repair.reason}")
+    before = run.warmup.acceptance[:, repair.iteration - 40 : repair.iteration].mean(axis=1)
     print("acceptance by chain before", before.round(2), "and in the draws", run.acceptance)
 # [end]

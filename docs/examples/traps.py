@@ -43,9 +43,9 @@ def repaired(rng, patience):
     for _ in range(N_ITERATIONS):
         proposed = SD * rng.standard_normal(N_CHAINS)
         moves = accepted(correction(q, proposed), rng)
-        rescued = rejections >= patience
-        q = np.where(rescued, rng.standard_normal(N_CHAINS), np.where(moves, proposed, q))
-        rejections = np.where(moves | rescued, 0, rejections + 1)
+        reset = rejections >= patience
+        q = np.where(reset, rng.standard_normal(N_CHAINS), np.where(moves, proposed, q))
+        rejections = np.where(moves | reset, 0, rejections + 1)
     return np.mean(q**2)
 
 
