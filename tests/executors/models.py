@@ -184,3 +184,28 @@ def leave(q):
     if q[0] > 1.0:
         raise SystemExit(3)
     return value(q)
+
+
+TIMES = np.linspace(0.0, 2.0, 8)
+DATA = 3.0 * np.exp(-1.2 * TIMES) + 0.1 * np.cos(7.0 * TIMES)
+
+
+class Decay:
+    """y' = -rate y by Euler steps: two derived numbers and a series."""
+
+    def __init__(self, *, beside=True):
+        self.beside, self.calls = beside, 0
+
+    def outputs(self, rate, start):
+        self.calls += 1
+        steps = np.full(200, 1.0 - 0.01 * rate).cumprod()
+        series = start * np.concatenate([[1.0], steps])
+        found = np.interp(TIMES, np.linspace(0.0, 2.0, 201), series)
+        beside = {"half": np.log(2.0) / rate, "end": series[-1], "series": series[::40]}
+        return (found, beside) if self.beside else found
+
+    def log_density(self, rate, start):
+        found = self.outputs(rate, start)
+        away, *beside = found if self.beside else (found,)
+        value = -0.5 * np.square((away - DATA) / 0.2).sum()
+        return (value, *beside) if self.beside else value
