@@ -33,7 +33,7 @@ LARGEST_RHAT = 1.01
 
 FEWEST_EFFECTIVE = 100
 """Effective draws below which means are uncertain by a tenth of a standard deviation, and R-hat
-itself has little information."""
+itself shows little."""
 
 LEAST_INFORMATION = 0.3
 """Energy fraction of missing information below which tails are not reached (Betancourt 2016,
@@ -76,25 +76,10 @@ def _moving(draws: FloatArray) -> BoolArray:
     return np.asarray((draws.max(axis=1) > draws.min(axis=1)).any(axis=0))
 
 
-_latest: dict[tuple[object, ...], FloatArray] = {}  # figures, by these and by the draws
-
-
 def _of_moving(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike]) -> FloatArray:
-    """Return a figure of draws in units of their own; NaN where they stand still or are few.
-
-    The latest are kept: a look at draws, a verdict and a summary ask for the same.
-    """
+    """Return a figure of draws in units of their own; NaN where they stand still or are few."""
     if draws.shape[1] < MIN_DRAWS or not draws.shape[2]:
         return np.full(draws.shape[2], np.nan)
-    key = (figure, draws.shape, hash(draws.tobytes()))
-    if key not in _latest:
-        while len(_latest) > 15:
-            del _latest[next(iter(_latest))]
-        _latest[key] = _figure_of(np.ascontiguousarray(draws), figure)
-    return _latest[key].copy()
-
-
-def _figure_of(draws: FloatArray, figure: Callable[[FloatArray], npt.ArrayLike]) -> FloatArray:
     # figures make copies, for which many parameters take turns
     turns = np.array_split(draws, draws.shape[2] if draws.size > 2**22 else 1, axis=2)
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # NaN is the answer in such cases

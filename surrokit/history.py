@@ -220,18 +220,18 @@ class History:
         all_beside = {**beside, "ends": info.ends}
         self._rows.append((state, info, (step_size, seconds, failures, *counts), all_beside))
         if len(self._rows) == BLOCK:
-            self._fix()
+            self._join()
 
     def extend(self, later: History) -> None:
         """Take in all iterations of a later history."""
-        self._fix()
-        later._fix()
+        self._join()
+        later._join()
         for block in later._blocks:
             self._append(block)
 
     def split(self, n: int) -> tuple[History, History]:
         """Return the first n iterations, and the later ones."""
-        self._fix()
+        self._join()
         parts = History(self._chains, self._dim), History(self._chains, self._dim)
         before = 0
         for block in self._blocks:
@@ -292,7 +292,7 @@ class History:
         rows = self._rows[max(start - before, 0) :]
         return [*found, self._gather(rows)] if rows or not found else found
 
-    def _fix(self) -> None:
+    def _join(self) -> None:
         """Put the last iterations together as arrays."""
         if not self._rows:
             return

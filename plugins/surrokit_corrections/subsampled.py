@@ -54,7 +54,7 @@ class Subsampled:
         ``n_rows dim^3 / 3`` operations once; None takes them where these are few, or where a move
         would touch many rows without.
     centre : ndarray of shape (dim,), optional
-        Where terms are expanded, for who knows a position near the mode. None has the mode
+        Where terms are expanded, where a position near the mode is known. None has the mode
         searched for. Draws are exact with any; the nearer to the mode, the fewer rows are touched.
     hessian : ndarray of shape (dim, dim), optional
         Second derivatives there; to be given with a centre, and only then.

@@ -86,7 +86,7 @@ def begin_about(
     """Return chains at draws about the modes that matter, and the modes, that of least U first.
 
     Chains stay where they are, and modes are not ``reliable``, where one of these or the deepest is
-    in a funnel: there searches end in a funnel, as the density has no bound, and next to no mass is
+    in a funnel: there searches end where the density has no bound, and next to no mass is
     about. A Newton step from there would still gain half a nat for each dimension, where in a shape
     that is merely unlike a normal one it is nearly level. A gradient is evaluated for each chain,
     and some more where draws about modes are far above what was predicted.
@@ -135,6 +135,6 @@ def _about(
 def quotas(shares: FloatArray, n: int) -> IntArray:
     """Return how many of n to take of each kind: by its share (k,), and one at least."""
     counts = np.ones(len(shares), dtype=np.int64)
-    for _ in range(n - len(shares)):  # who has least of what is due comes next
+    for _ in range(n - len(shares)):  # the one with least of what is due comes next
         counts[np.argmin((counts + 0.5) / np.maximum(shares, 1e-12))] += 1
     return counts

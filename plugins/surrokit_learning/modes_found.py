@@ -111,13 +111,13 @@ def predicted_covariance(mode: FloatArray, slope: FloatArray, rows: Evaluations)
     scales[~known] = np.exp(np.log(scales[known]).mean()) if known.any() else 1.0
     away, change = away / scales, change * scales
     lengths = np.linalg.norm(away, axis=1)
-    reported = lengths > 1e-4  # nearer rows tell nothing but rounding
-    if not reported.any():
+    far = lengths > 1e-4  # nearer rows tell nothing but rounding
+    if not far.any():
         return np.asarray(np.diag(np.square(scales)))
     check_deadline()
-    unit, turned = (each[reported] / lengths[reported, None] for each in (away, change))
+    unit, turned = (each[far] / lengths[far, None] for each in (away, change))
     usual = float(np.median(np.abs(np.sum(unit * turned, axis=1)))) or 1.0
-    weighed = unit.T * counts[reported]
+    weighed = unit.T * counts[far]
     crossed = weighed @ turned + usual * little
     # the normal equations of the least sum of counts |H u - g|^2 are
     # moments H + H moments = crossed + crossed^T

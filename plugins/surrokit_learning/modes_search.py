@@ -230,23 +230,23 @@ class ModeSearch:
         if search.leads is not None:
             search.over = True
             return
-        fixed = still or found.converged
+        at_rest = still or found.converged
         if not self._ends:
-            self._demand_a_density(search, fixed=fixed)
+            self._demand_a_density(search, at_rest=at_rest)
         if self.lowest is None or found.value < self.lowest.value:
             self.lowest = found
-        if fixed:
+        if at_rest:
             search.leads = same_mode(self._modes, found.position, found.value)
             # in the scales of a known mode a search may creep on its way to another
             search.ended = still or slope is not None or search.leads is not None
             search.ended = search.ended or search.is_close()
         search.over = search.ended or allowed <= found.calls
 
-    def _demand_a_density(self, search: _Search, *, fixed: bool) -> None:
+    def _demand_a_density(self, search: _Search, *, at_rest: bool) -> None:
         """Raise where no distribution may have such a target."""
         exact, found = self._exact, cast(Mode, search.found)
         demand_bottom(exact, found)
-        if not fixed:
+        if not at_rest:
             return
         price, looked, gradients = calls_per_gradient(exact), exact, None
         if found.hessian is None and price == 1:

@@ -245,7 +245,7 @@ class Rounds:
     # --- a round ---
 
     def _evaluate(self, known: Survey, points: Queue) -> FloatArray:
-        """Return U at points (n, dim), with gradients for who learns, where these help.
+        """Return U at points (n, dim), with gradients for a learner, where these help.
 
         Where gradients are made of values, values judge first: if they say that the surrogate is
         so good that draws would gain less calls than gradients cost, there is nothing to be learnt.

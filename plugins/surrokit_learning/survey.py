@@ -65,7 +65,7 @@ class Survey:
         # beside the search by gradients half a batch tells enough
         self.few = max(batch // 2, 1) if by_gradients else batch
         self._withheld: Evaluations | None = Evaluations.empty(self.dim)  # until a search is over
-        self._accepted = True  # that mass is about the modes
+        self._reliable = True  # that mass is about the modes
         self._known_values = np.empty(0)  # of evaluations that were made before
 
     def recall(self, past: Past) -> None:
@@ -142,7 +142,7 @@ class Survey:
     def modes(self) -> Modes | None:
         """The modes that were found; None where they were not looked for."""
         found = None if self.search is None else self.search.found
-        return None if found is None else attrs.evolve(found, reliable=self._accepted)
+        return None if found is None else attrs.evolve(found, reliable=self._reliable)
 
     @property
     def several(self) -> Modes | None:
@@ -231,7 +231,7 @@ class Survey:
         chains = ChainState(positions=starts, values=self.seen.values[rows], cache={})
         if not begin_about(self.exact, modes, chains, rng)[1].reliable:
             self.chains, self.mode, self.covariance = chains, None, None
-            self._accepted = False
+            self._reliable = False
 
     # --- where to evaluate next ---
 

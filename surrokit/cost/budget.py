@@ -251,7 +251,7 @@ class Pace:
         """Add the use of each limit after one more iteration."""
         self._used.append(used)
 
-    def fix(self, limit: int, rest: float, margin: float) -> float:
+    def limit_draws(self, limit: int, rest: float, margin: float) -> float:
         """Return the largest number of draws, before the first of them.
 
         Parameters
@@ -262,14 +262,14 @@ class Pace:
         Returns
         -------
         float
-            A whole number or infinity, as from :func:`fix`.
+            A whole number or infinity, as from :func:`limit_draws`.
         """
         used = np.array([row[limit] for row in self._used])
         n = len(used) - 1
-        return fix(np.diff(used[n // 2 : (3 * n) // 4 + 1]), rest, margin)
+        return limit_draws(np.diff(used[n // 2 : (3 * n) // 4 + 1]), rest, margin)
 
 
-def fix(costs: FloatArray, rest: float, margin: float) -> float:
+def limit_draws(costs: FloatArray, rest: float, margin: float) -> float:
     """Return the number of draws that a limit allows.
 
     Parameters

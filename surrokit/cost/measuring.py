@@ -134,7 +134,7 @@ def measure_starts(
     now
         A clock, in seconds.
     left
-        Seconds that are left to the run; where these evaluate few differences of values, or such
+        Seconds that are left to the run; where these suffice for few differences of values, or such
         differences tell nothing, the target goes by values from here on. None without a limit.
 
     Returns

@@ -333,7 +333,7 @@ class RecordingPotential:
 
     @property
     def calls_per_gradient(self) -> int:
-        """Exact calls that a gradient of the target evaluates."""
+        """Exact calls that a gradient of the target takes."""
         return calls_per_gradient(self.target)
 
     @property

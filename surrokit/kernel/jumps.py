@@ -151,11 +151,7 @@ class Jumps:
             law, logs = min(ratios, key=lambda pair: float(np.var(pair[1])))
             laws.append(law)
             heights.append(float(np.median(logs)))
-        masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
-        if not np.isfinite(masses).all():  # draws so far out that distances overflow
-            return None
-        # a mode whose mass is estimated far too low must still be reached
-        return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
+        return cls._of(laws, heights)
 
     @classmethod
     def to(cls, modes: Modes, terms: Callable[[FloatArray], FloatArray]) -> Jumps | None:
@@ -176,9 +172,14 @@ class Jumps:
                 law, height = law.adapt(draws, np.nan_to_num(logs, nan=-np.inf))
             laws.append(law)
             heights.append(height)
+        return cls._of(laws, heights)
+
+    @classmethod
+    def _of(cls, laws: list[StudentT], heights: list[float]) -> Jumps | None:
         masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
-        if not np.isfinite(masses).all():
+        if not np.isfinite(masses).all():  # draws so far out that distances overflow
             return None
+        # a mode whose mass is estimated far too low must still be reached
         return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
 
     def log_density(self, positions: FloatArray) -> FloatArray:

@@ -104,9 +104,9 @@ class Binding:
     # --- tuning ---
 
     @property
-    def is_fixed(self) -> bool:
+    def has_converged(self) -> bool:
         """Whether the last two windows of a warm-up agree about the covariance."""
-        return self._tuner.fixed
+        return self._tuner.converged
 
     def tune(
         self,
@@ -143,9 +143,9 @@ class Binding:
         """Go on tuning, on a very different potential."""
         self._use(self._tuner.restart())
 
-    def fix(self) -> None:
+    def end_tuning(self) -> None:
         """Keep the tuning from here on, though the warm-up may have ended early."""
-        self._use(self._tuner.fix())
+        self._use(self._tuner.end_tuning())
 
     def freeze(self) -> None:
         """Keep the tuning as it is from here on."""

@@ -287,7 +287,7 @@ class Tuner:
     kept: tuple[tuple[FloatArray, FloatArray | None], ...] = ()
     covariance: FloatArray | None  # from the last full window, (dim, dim)
     warp: Warp | None  # the same
-    fixed: bool = False  # did a long window agree with the one before it about the covariance?
+    converged: bool = False  # did a long window agree with the one before it about the covariance?
     lengths: LengthSearch
 
     @classmethod
@@ -370,7 +370,7 @@ class Tuner:
             n_steps=n_steps,
             length=length,
             warp=self.warp,
-            learns=self._learns and not self.fixed,
+            learns=self._learns and not self.converged,
         )
 
     @property
@@ -424,7 +424,7 @@ class Tuner:
             lengths=LengthSearch(normal_variance=self.lengths.normal_variance),
         )
 
-    def fix(self) -> Self:
+    def end_tuning(self) -> Self:
         """Return the tuner at the end of a warm-up that ends here, perhaps early.
 
         The averaged step is frozen, since the last single step may be far from it. An average of
@@ -511,7 +511,7 @@ class Tuner:
         warp = self._warp(places, slopes)
         # a long window tells whether the covariance is known well enough; tails take longer
         enough = len(places) >= (40 if warp is None else 80)
-        fixed = known is not None and enough and agree(known, covariance)
+        converged = known is not None and enough and agree(known, covariance)
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = known is None and "metric" in self.sampler.tunes
         return attrs.evolve(
@@ -521,7 +521,7 @@ class Tuner:
             searching=0,
             direction=0,
             lengths=self.lengths.age(),
-            fixed=fixed,
+            converged=converged,
             warp=warp,
             log_step=0.0 if fits else self.log_step,
         )

@@ -90,7 +90,7 @@ def _agrees(past: Past, known: Evaluations) -> bool:
 def add_known(asked: Recipe, known: Evaluations, past: Past | None = None) -> Recipe:
     """Return a recipe with more evaluations, and draws, if anything may learn from them.
 
-    Who gives starts wants chains to begin there.
+    Starts that are given are where chains begin.
     """
     surrogate = asked.surrogate
     learns = asked.is_open or not (surrogate in (None, "none") or is_ready(surrogate))

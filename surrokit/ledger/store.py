@@ -260,8 +260,8 @@ class Store:
     def made(cls, path: Path, facts: Mapping[str, Any]) -> Store:
         """Return a new file with some facts, to write on; only its owner can read it.
 
-        It gets its name when it is whole, whatever ends the process. Who may make the same file
-        holds its lock.
+        It gets its name when it is whole, whatever ends the process. Another process that may make
+        the same file holds its lock.
         """
         with made_beside(path.absolute()) as new:
             _make_empty(new)

@@ -262,7 +262,7 @@ class Tape:
         """Return the answer that the ledger holds, or else evaluate it and keep it.
 
         Data rows are evaluated again: they are cheap, and far too many to be kept. ``BudgetSpent``
-        is raised where the run went on without a call that is made excluded.
+        is raised where the run went on without a call that is excluded.
         """
         if self._inside or call.what == "rows":
             return call.evaluate(call.positions)

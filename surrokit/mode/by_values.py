@@ -32,7 +32,7 @@ def find_by_values(
     price, rough = calls_per_gradient(potential), potential.dim + 1
     most = left = max_calls * price
     # rough gradients, fine for a search, would spoil a fit in a narrow valley
-    excluded: Any = (
+    uncounted: Any = (
         cast(Any, potential).fork(keep=False) if hasattr(potential, "fork") else potential
     )
     ended, found = False, None
@@ -45,14 +45,14 @@ def find_by_values(
 
     with np.errstate(over="ignore", invalid="ignore"):  # a potential that falls and falls
         while found is None or not (found.converged or ended or left < rough):
-            one_sided, calls = excluded.one_sided(None), max(left // rough, 1)
+            one_sided, calls = uncounted.one_sided(None), max(left // rough, 1)
             found = descend(
                 one_sided, at, max_calls=calls, tolerance=tolerance, until=watched, rough=True
             )
             left, found = left - found.calls * rough, attrs.evolve(found, converged=False)
             if ended or left < potential.dim * (potential.dim + 3) // 2:
                 break
-            stencil = _Stencil(potential, excluded, found, left)
+            stencil = _Stencil(potential, uncounted, found, left)
             found = descend(stencil, found.position, max_calls=20, until=watched)
             left = stencil.left
             at, tolerance = found.position, TOLERANCE
@@ -64,9 +64,9 @@ class _Stencil:
 
     capabilities = frozenset({GRADIENT, HESSIAN})
 
-    def __init__(self, potential: Potential, excluded: Potential, best: Mode, left: int) -> None:
+    def __init__(self, potential: Potential, uncounted: Potential, best: Mode, left: int) -> None:
         self.dim, self.left = potential.dim, left
-        self._potential, self._excluded, self._best = potential, excluded, best
+        self._potential, self._uncounted, self._best = potential, uncounted, best
         self._matrix: FloatArray | None = None
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -113,7 +113,7 @@ class _Stencil:
         i, j = np.tril_indices(n, -1)
         pairs = np.diag(downwards)[i] + np.diag(downwards)[j]
         moves = np.concatenate([np.diag(steps), -np.diag(steps), pairs])
-        rises = self._evaluate(self._excluded, best.position + moves) - best.value
+        rises = self._evaluate(self._uncounted, best.position + moves) - best.value
         rises = np.where(np.isfinite(rises), rises, np.nan)
         ahead, back, both = rises[:n], rises[n : 2 * n], rises[2 * n :]
         slopes = np.where(np.isnan(ahead), -back, np.where(np.isnan(back), ahead, np.nan)) / steps

@@ -48,7 +48,7 @@ def read_quantities(given: Mapping[Any, Any] | None, lead: tuple[int, ...]) -> t
                 f"the quantity {name!r} of {lead[0]} positions has shape {array.shape}; return one "
                 "row for each position"
             )
-    n = sum(array.size for array in found.values()) // max(1, *lead, 1)
+    n = sum(array.size for array in found.values()) // max((1, *lead))
     if len(found) > MOST_NAMES or n > MOST_NUMBERS:
         raise ResultTypeError(
             f"a function returned {len(found)} quantities of {n} numbers, and {MOST_NAMES} of "

@@ -326,7 +326,7 @@ class Policy(Protocol):
         costs: Costs,
         rng: np.random.Generator,
     ) -> Recipe:
-        """Return a recipe with its parts picked; the run evaluates the calls made for that.
+        """Return a recipe with its parts picked; the run counts the calls made for that.
 
         The policy may also set ``exploration``, the limit of what the search for a surrogate may
         cost, and ``fallback``, the exact kernel that replaces a surrogate not worth its cost.

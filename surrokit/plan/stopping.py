@@ -83,7 +83,7 @@ class Stopping:
         self._most_calls: tuple[Extension, float] | None = None
         self._most_draws = 0
         self._next_look = 0
-        self._fixed_by = self.now
+        self._limited_by = self.now
 
     @property
     def now(self) -> Extension:
@@ -134,12 +134,12 @@ class Stopping:
         self._reserve = max(RESERVE, short) if wanted else 0.0
 
     def check_before_iteration(self, *, exact: bool) -> None:
-        """Raise ``BudgetSpent`` where an iteration cannot be evaluated.
+        """Raise ``BudgetSpent`` where no calls or seconds are left for an iteration.
 
         Parameters
         ----------
         exact
-            Whether it may evaluate whole positions, and not only for data rows.
+            Whether it may evaluate whole positions, and not only data rows.
         """
         self._check(self._chains if exact else 0, self._clock.elapsed())
 
@@ -176,14 +176,14 @@ class Stopping:
         """
         self.stopped, self.length, self._grace, self._reserve = "draws", "fixed", 0.0, 0.0
         self._next_look = max(self._first_look(), kept)
-        self._fixed_by = self.now
+        self._limited_by = self.now
         most: float = max(wanted - kept, 0)
         if self.budget.calls is not None:
             rest = self.budget.calls - self._target.n_calls
-            most = self._allowed(most, "max_calls", self._pace.fix(0, rest, _CALLS_MARGIN))
+            most = self._allowed(most, "max_calls", self._pace.limit_draws(0, rest, _CALLS_MARGIN))
         if self.budget.max_seconds is not None:
             rest = self.budget.max_seconds - self._clock.elapsed()
-            n = self._pace.fix(1, rest, _SECONDS_MARGIN)
+            n = self._pace.limit_draws(1, rest, _SECONDS_MARGIN)
             self._grace = GRACE if n < math.inf else 0.0
             most = self._allowed(most, "max_seconds", n)
         self._most_draws = kept + int(most)
@@ -197,7 +197,7 @@ class Stopping:
         wanted
             Draws asked for; more or fewer than when draws began where another session goes on.
         """
-        if kept >= min(self._most_draws, wanted) and self._fixed_by != self.now:
+        if kept >= min(self._most_draws, wanted) and self._limited_by != self.now:
             self.draws_begin(wanted, kept)
         return kept < self._most_draws
 

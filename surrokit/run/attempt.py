@@ -246,7 +246,7 @@ class Attempt:
             self._after("warmup", step, self._take_evaluated_rows())
             stopping.iteration_done()
             self._end_soon()
-        self._moves.fix()
+        self._moves.end_tuning()
         if self._exact is not None:
             self._exact.freeze()
         self._learn_to_jump()
@@ -314,7 +314,7 @@ class Attempt:
     def _end_soon(self) -> None:
         """End a warm-up of open length once windows agree."""
         is_open = self.plan.recipe.warmup is None and self.plan.begins_about_modes(self._found)
-        if is_open and self._moves.is_fixed and self._book.room > LAST:
+        if is_open and self._moves.has_converged and self._book.room > LAST:
             self._book.warm_up_for(LAST)
             self._book.expect(warmup=self._book.warmup_ends)
 
@@ -325,11 +325,9 @@ class Attempt:
         if exact is None or self._learning.surrogate is None or not exact.moves_by_gradients:
             return
         for _ in range(REPAIR_LENGTHS):
-            room = (
-                max(book.room + REPAIR_LENGTH, least)
-                if self.plan.recipe.warmup is None
-                else book.room
-            )
+            room = book.room
+            if self.plan.recipe.warmup is None:
+                room = max(room + REPAIR_LENGTH, least)
             hurries = book.stopping.is_used_up(self.plan.recipe.hurry)
             if predicted >= POOR or hurries or not net.may_repair(room, REPAIR_LENGTH):
                 return
@@ -337,9 +335,8 @@ class Attempt:
             exact.tune(REPAIR_LENGTH, covariance=self._moves.covariance, step_size=exact.step)
             reason = f"an acceptance of {predicted:.2f} was predicted"
             self._repair(reason, REPAIR_LENGTH, self.plan.recipe.hurry)
-            self._moves.learn(
-                exact.tuning.covariance
-            )  # a poor surrogate has little information of scales
+            # a poor surrogate has little information about scales
+            self._moves.learn(exact.tuning.covariance)
             predicted = self._learning.predicted(predicted)
             net.mix_in(0.0 if predicted >= SURE else MIXED)
 

@@ -96,13 +96,13 @@ def _measure_and_pick(
     return _tell_of_rows(_tell_of_stairs(picked, costs)), book.target.drain()
 
 
-def _in_calls(recipe: Recipe, costs: Costs, left: float, evaluated: float) -> Budget:
+def _in_calls(recipe: Recipe, costs: Costs, left: float, made: float) -> Budget:
     """Return the budget with the calls that the seconds left suffice for, where these are few.
 
     By them explorations are planned, and whether answers are weighted; the clock ends the run.
     """
     seconds = min(costs.value, costs.values / recipe.chains)
-    calls = max(int(evaluated + left / seconds), 1)
+    calls = max(int(made + left / seconds), 1)
     if calls >= recipe.chains * (WARMUP + recipe.wanted_draws):
         return recipe.budget
     return attrs.evolve(recipe.budget, max_calls=calls)

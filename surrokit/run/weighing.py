@@ -181,9 +181,8 @@ class Weighing:
     @property
     def _calls_left(self) -> float:
         most = self._book.stopping.budget.calls
-        most = (
-            self._recipe.budget.calls if most is None else most
-        )  # as many as its seconds evaluate
+        if most is None:  # as many as its seconds suffice for
+            most = self._recipe.budget.calls
         return math.inf if most is None else most - self._target.n_calls
 
     @property

@@ -170,14 +170,14 @@ class Description:
         }
         if self.data is not None:
             given: dict[str, Any] = {"noise_sd": self.noise_sd, "prior": self.prior}
-            return forward_potential(lambda at: reported(at), data=self.data, **given, **named)
+            return forward_potential(reported, data=self.data, **given, **named)
         if self.gradients:
 
             def negative(at: FloatArray) -> Any:
                 return tuple(each if isinstance(each, dict) else -each for each in reported(at))
 
             return potential(value_and_gradient=negative, **named)
-        return potential(log_density=lambda at: reported(at), **named)
+        return potential(log_density=reported, **named)
 
     def facts(self) -> dict[str, Any]:
         """Return what a ledger does not say by itself, by the names of its facts."""
@@ -348,7 +348,7 @@ class Study:
         """Return positions at which the model is to be evaluated, shape (k, dim).
 
         They are in the parameters' own coordinates: n of those that the run wants by now, or all
-        for None. Where some of them were reported of, the others are returned again; none where the
+        for None. Where results of some were reported, the others are returned again; none where the
         study is done. What the run wants next depends on them.
 
         Raises

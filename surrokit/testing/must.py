@@ -76,7 +76,7 @@ def matrices(found: FloatArray, what: str, least: float = -np.inf) -> None:
 
 
 def freeze(*arrays: Any) -> None:
-    """Make arrays read-only, so that who writes to them fails."""
+    """Make arrays read-only, so that writing to them fails."""
     for array in arrays:
         if isinstance(array, np.ndarray):
             array.setflags(write=False)

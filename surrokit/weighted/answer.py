@@ -179,16 +179,12 @@ class Answer(Answering):
         found, n = self.rounds[-1], sum(map(len, self.rounds))
         if not n * found.variance <= 1.0 + found.variance:
             return None
-        draws, density_ratio, most = (
-            found.draws,
-            found.density_ratio,
-            MOST_DRAWS // len(found.draws),
-        )
-        if (density_ratio == 1.0).all():
+        draws, most = found.draws, MOST_DRAWS // len(found.draws)
+        if (found.density_ratio == 1.0).all():
             draws = thin(draws, most)
             return draws, np.zeros(draws.shape[:2])
-        draws, density_ratio = thin(thin_as(density_ratio, draws), most), thin(density_ratio, most)
-        return draws, np.log(density_ratio / density_ratio.mean())
+        ratios = thin(found.density_ratio, most)
+        return thin(thin_as(found.density_ratio, draws), most), np.log(ratios / ratios.mean())
 
     @property
     def draws(self) -> FloatArray:
@@ -268,17 +264,11 @@ class Answer(Answering):
         """All draws, with those that were evaluated exactly as corrections."""
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
-            even, density_ratio = (
-                np.full(len(each.flat), 1.0 / len(each.flat)),
-                (each.density_ratio - 1.0).ravel(),
-            )
-            reweighted = thin_as(each.density_ratio, each.draws).reshape(len(density_ratio), -1)
+            even = np.full(len(each.flat), 1.0 / len(each.flat))
+            ratios = (each.density_ratio - 1.0).ravel()  # less that of the draws as they are
+            reweighted = thin_as(each.density_ratio, each.draws).reshape(len(ratios), -1)
             points += [each.flat, reweighted, each.evaluated]
-            masses += [
-                count * even,
-                count * density_ratio / len(density_ratio),
-                count * added_shares(each),
-            ]
+            masses += [count * even, count * ratios / len(ratios), count * added_shares(each)]
         return np.concatenate(points), np.concatenate(masses)
 
 

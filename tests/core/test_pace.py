@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 import surrokit as sk
 from surrokit.cost import budget as run_clock
-from surrokit.cost.budget import Budget, Clock, Pace, fix, length_bias
+from surrokit.cost.budget import Budget, Clock, Pace, length_bias, limit_draws
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, SamplingWarning
 from surrokit.plan.recipe import Recipe, ending
@@ -33,14 +33,14 @@ FEW = "max_seconds cut the draws off after .* of each chain, and an iteration co
 
 @pytest.mark.parametrize("rest", [0.0, 2.9, 30.0, 31.5])
 def test_of_equal_costs_the_limit_holds_as_many_as_fit(rest):
-    assert fix(np.full(5, 3.0), rest, 1.0) == math.floor(rest / 3.0)
+    assert limit_draws(np.full(5, 3.0), rest, 1.0) == math.floor(rest / 3.0)
 
 
 def test_a_margin_is_left_where_costs_vary(rng):
     costs = 1.0 + 9.0 * (rng.random(40) < 0.2)
     mean = costs.mean()
-    assert fix(costs, 20 * mean, 0.0) == 20
-    most = fix(costs, 20 * mean, 1.0)
+    assert limit_draws(costs, 20 * mean, 0.0) == 20
+    most = limit_draws(costs, 20 * mean, 1.0)
     assert 8 < most < 17
     # the standard error of what so many cost, and of how it was predicted
     error = costs.std() * (math.sqrt(most) + most / math.sqrt(40))
@@ -49,22 +49,22 @@ def test_a_margin_is_left_where_costs_vary(rng):
 
 def test_nothing_is_settled_where_it_does_not_matter(rng):
     costs = 1.0 + 0.3 * rng.standard_normal(100)
-    assert fix(costs, 3.0, 1.0) < math.inf
-    assert fix(costs, 50.0, 1.0) == math.inf
+    assert limit_draws(costs, 3.0, 1.0) < math.inf
+    assert limit_draws(costs, 50.0, 1.0) == math.inf
     wild = 1.0 + 9.0 * (rng.random(100) < 0.2)
-    assert fix(wild, 50.0 * wild.mean(), 1.0) < math.inf
-    assert fix(wild, 1e4, 1.0) == math.inf
+    assert limit_draws(wild, 50.0 * wild.mean(), 1.0) < math.inf
+    assert limit_draws(wild, 1e4, 1.0) == math.inf
 
 
 @pytest.mark.parametrize("costs", [[], [1.0, 2.0, 9.0], [0.0] * 10])
 def test_nothing_is_settled_where_nothing_is_known(costs):
-    assert fix(np.array(costs), 10.0, 1.0) == math.inf
+    assert limit_draws(np.array(costs), 10.0, 1.0) == math.inf
 
 
 def test_few_costs_do_not_show_that_all_are_equal():
     """Of five equal ones a sixth may differ: a dozen draws are fixed, though none did."""
-    assert fix(np.ones(5), 12.0, 1.0) == 12
-    assert fix(np.ones(250), 12.0, 1.0) == math.inf
+    assert limit_draws(np.ones(5), 12.0, 1.0) == 12
+    assert limit_draws(np.ones(250), 12.0, 1.0) == math.inf
 
 
 def test_costs_are_those_of_the_third_quarter():
@@ -72,9 +72,9 @@ def test_costs_are_those_of_the_third_quarter():
     pace.begin(100.0)
     for i in range(1, 41):
         pace.add(100.0 + (7.0 * i if i <= 20 else 120.0 + i if i <= 30 else 144.0 + 0.2 * i))
-    assert pace.fix(0, 9.1, 1.0) == 9
+    assert pace.limit_draws(0, 9.1, 1.0) == 9
     pace.begin(7.0)
-    assert pace.fix(0, 12.0, 1.0) == math.inf
+    assert pace.limit_draws(0, 12.0, 1.0) == math.inf
 
 
 def test_the_bias_of_a_limit_is_half_the_relative_error_of_the_mean_cost(rng):

@@ -122,21 +122,21 @@ def test_a_warm_up_that_ends_early_keeps_a_step_size_that_was_accepted(start):
     """Neither one that a search has not tried yet, nor the first leap of dual averaging."""
     tuner = begun(1000, STEP, step_size=start)
     states = driven(tuner, gaussian_acceptance, still(60))
-    steps = [state.fix().tuning.step_size for state in states]
+    steps = [state.end_tuning().tuning.step_size for state in states]
     found = next(i for i, step in enumerate(steps) if 0.15 <= step <= 0.6)
     assert found < 10
     assert all(step <= 0.6 for step in steps[found:])
-    assert all(state.fix().searching == -1 for state in states)
+    assert all(state.end_tuning().searching == -1 for state in states)
     assert max(state.tuning.step_size for state in states[found:]) > 1.0
 
 
 def test_a_warm_up_that_has_averaged_keeps_the_average():
     tuner = begun(1000, STEP)
     state = driven(tuner, gaussian_acceptance, still(200))[-1]
-    fixed = state.fix().tuning.step_size
-    assert fixed == pytest.approx(np.exp(state.averaged_log_step))
+    converged = state.end_tuning().tuning.step_size
+    assert converged == pytest.approx(np.exp(state.averaged_log_step))
     over = attrs.evolve(state, iteration=1000)
-    assert over.fix() is over
+    assert over.end_tuning() is over
 
 
 @pytest.mark.parametrize("target", [0.6, 0.8, 0.9])
@@ -382,6 +382,6 @@ def test_paths_are_told_until_when_windows_learn(rng):
     learns = [each.tuning.learns for each in tuners]
     assert learns[0]
     assert not any(learns[last:])
-    fixed = [each.fixed for each in tuners].index(True)
-    assert not learns[fixed]
-    assert all(learns[:fixed])
+    converged = [each.converged for each in tuners].index(True)
+    assert not learns[converged]
+    assert all(learns[:converged])
