@@ -457,7 +457,7 @@ class GeneralizedLinearModel:
         precision = np.diag(precision_of(self._prior)) / (self.n_rows * curvature)
         return np.asarray(np.kron(np.eye(m), total / shares.sum()) + precision)
 
-    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> Expansion:
+    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> _LinearExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.
 
         Raises
@@ -521,10 +521,8 @@ class GeneralizedLinearModel:
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
-            moved = np.empty(self.n_rows)
-            for rows, block in self._design.blocks(1):
-                moved[rows] = block.dot(ball.centre[:, None])[:, 0]
-            predictors, reach = self._terms.predictors(moved, slice(None)), ball.radius * lengths
+            # a correction has asked for the expansions there
+            predictors, reach = self.expand(ball.centre).predictors, ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.family.bounds(predictors, self._terms.response, reach, order)
             bounds = weighed(bounds, self._terms.weights) / math.factorial(order + 1)

@@ -217,6 +217,11 @@ class Stopping:
         calls = self._target.n_calls + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
 
+    def until_look(self, kept: int) -> int:
+        """Return how many more draws of each chain are kept for sure, unless a limit ends them."""
+        looks = self.budget.looks_at_draws and kept < self._next_look
+        return (min(self._most_draws, self._next_look) if looks else self._most_draws) - kept
+
     def reached(self, kept: History) -> StopReason | None:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
@@ -263,10 +268,10 @@ class Stopping:
 
 
 def _least_ess(draws: FloatArray, target: float) -> float:
-    """Return the least effective sample size; an upper bound of it where far from the target."""
+    """Return the least effective sample size; an upper bound of it where the target is not met."""
     least = math.inf
     for kind in LEAST_OF:
         least = float(np.minimum(least, np.min(effective_sample_size(draws, kind))))
-        if not least * _MOST_GROWTH > target:  # or NaN: the next look is as late as can be
+        if not least >= target:  # or NaN
             break
     return least
