@@ -158,8 +158,9 @@ def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
 def _with(capability: str, potential: Potential) -> FullPotential:
     """Return the potential; CapabilityError is raised if it lacks the capability."""
     offered, whose = potential.capabilities, type(potential).__name__
-    needs = frozenset({capability})
-    require("this computation", needs, offered, whose, "use a potential that has it")
+    if capability not in offered:
+        needs = frozenset({capability})
+        require("this computation", needs, offered, whose, "use a potential that has it")
     return cast("FullPotential", potential)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
-
 _BLOCK = 500  # rows
 
 

@@ -84,6 +84,10 @@ class Stopping:
         self._most_draws = 0
         self._next_look = 0
         self._limited_by = self.now
+        timed = any(each.budget.max_seconds is not None for each in self._extensions)
+        self._is_timed = timed
+        # without files and limits on seconds, so many calls need no look at any limit
+        self._counts_down, self._free = clock.is_plain and not timed, 0.0
 
     @property
     def now(self) -> Extension:
@@ -114,7 +118,9 @@ class Stopping:
         n
             Positions, or data rows, to be evaluated.
         """
-        if not self._clock.replays:
+        if kind != "rows" and n <= self._free:
+            self._free -= n
+        elif not self._clock.replays:
             more = n / self._target.n_rows if kind == "rows" else n
             self._check(more, self._clock.now())
 
@@ -126,6 +132,9 @@ class Stopping:
             reason = "default_max_calls"
         if reason is not None:
             raise BudgetSpent(reason)
+        if self._counts_down:
+            most = now.budget.max_calls
+            self._free = (self._default_calls(now) if most is None else most) - calls
 
     def hold_back(self, wanted: bool) -> None:
         """Leave time, before the first draw, for draws of a surrogate, if ``wanted``."""
@@ -141,16 +150,18 @@ class Stopping:
         exact
             Whether it may evaluate whole positions, and not only data rows.
         """
-        self._check(self._chains if exact else 0, self._clock.elapsed())
+        if self._free < self._chains:
+            self._check(self._chains if exact else 0, self._clock.elapsed())
 
     def check_time(self) -> None:
         """Raise ``BudgetSpent`` where the seconds are over; it leaves no trace."""
-        if self.budget.max_seconds is not None and not self._clock.replays:
+        if self._is_timed and self.budget.max_seconds is not None and not self._clock.replays:
             self._check(0, self._clock.now())
 
     def check(self) -> None:
         """Raise ``BudgetSpent`` where a limit is exceeded."""
-        self._check(0, self._clock.elapsed())
+        if self._free <= 0:
+            self._check(0, self._clock.elapsed())
 
     # --- how many draws ---
 
