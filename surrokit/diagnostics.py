@@ -155,7 +155,7 @@ def _few_autocovariances(draws: FloatArray) -> FloatArray:
         centred = chain - chain.mean(axis=0)
         for k, total in enumerate(sums):
             total += np.einsum("nd,nd->d", centred[k:], centred[: n - k])
-    return sums / (len(draws) * n)
+    return np.asarray(sums / (len(draws) * n))
 
 
 def _autocovariance(draws: FloatArray) -> FloatArray:
@@ -183,7 +183,8 @@ def _scores(draws: FloatArray) -> FloatArray:
 
 
 def _distances(draws: FloatArray) -> FloatArray:
-    return np.abs(draws - draws.mean(axis=(0, 1)))  # which have the ranks of their squares
+    # which have the ranks of their squares
+    return np.asarray(np.abs(draws - draws.mean(axis=(0, 1))))
 
 
 def _least_effective(functions: list[FloatArray]) -> FloatArray:

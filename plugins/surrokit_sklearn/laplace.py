@@ -157,5 +157,5 @@ def parts_near(
         "sampler": ("gaussian", {"step_size": 1.0}),
         "surrogate": make("potential", "gaussian", mean=normal.mean, covariance=normal.covariance),
         "correction": ("subsampled", {"centre": normal.centre, "hessian": normal.precision}),
-        "warmup": 20,
+        "warmup": 10,
     }

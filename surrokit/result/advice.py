@@ -222,8 +222,7 @@ def mixing(run: Run) -> Iterator[Finding]:
     if len(run.kept) >= least:
         found = warning if judged else note
         yield from (found("r_hat", message) for message in _disagreement(run))
-        enough = run.stopped == "target_ess" and run.asked["target_ess"] >= FEWEST_EFFECTIVE
-        ess = np.full(1, np.nan) if enough or not judged else run.ess()
+        ess = run.ess() if judged else np.full(1, np.nan)
         if not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
             worst = int(np.nanargmin(ess))
             yield warning(
