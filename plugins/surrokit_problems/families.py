@@ -216,23 +216,9 @@ predictor is 0, at p = 1/2 - 1/sqrt(12), and there it is (1/6) (2 / sqrt(12)).""
 FOURTH_BOUND = 0.125
 """With v = p (1 - p) fourth derivatives are v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at 1/4."""
 
-_THIRD_PEAK = float(np.log(2.0 + np.sqrt(3.0))), THIRD_BOUND
-_FOURTH_PEAK = float(np.log(5.0 + np.sqrt(24.0))), 1.0 / 24.0
-"""Predictors u > 0 where these are, and the values there. Away from there, and from the end 0, both
-absolute values only grow smaller on either side until they are 0."""
-
-
-def _largest(
-    of: Callable[[FloatArray], FloatArray],
-    u: FloatArray,
-    reach: FloatArray,
-    peak: tuple[float, float],
-) -> FloatArray:
-    """Return the largest absolute value of a derivative with a peak from u - s to u + s."""
-    low, high = np.maximum(np.abs(u) - reach, 0.0), np.abs(u) + reach
-    ends = np.maximum(np.abs(of(low)), np.abs(of(high)))
-    inside = (low <= peak[0]) & (peak[0] <= high)
-    return np.where(inside, np.maximum(ends, peak[1]), ends)
+_THIRD_PEAK, _FOURTH_PEAK = (float(np.log(a + np.sqrt(a * a - 1.0))) for a in (2.0, 5.0))
+"""Predictors above 0 where they are 1/(6 sqrt(3)) and 1/24. On both sides of these, and from the end
+0 on, absolute values only grow smaller until they are 0."""
 
 
 def _softplus(u: FloatArray) -> FloatArray:
@@ -250,10 +236,20 @@ def _skew(u: FloatArray) -> FloatArray:
     return np.asarray(-_density(u) * np.tanh(0.5 * u))
 
 
-def _kurtosis(u: FloatArray) -> FloatArray:
-    """Return v (1 - 6 v) with v = p (1 - p)."""
-    v = _density(u)
-    return np.asarray(v * (1.0 - 6.0 * v))
+def _bound_third(u: FloatArray, reach: FloatArray) -> FloatArray:
+    """Return the largest third derivative of logistic terms from u - s to u + s, as it is."""
+    size = np.abs(u)
+    q = np.exp(-np.clip(_THIRD_PEAK, size - reach, size + reach))
+    return np.asarray(q * (1.0 - q) / (1.0 + q) ** 3)
+
+
+def _bound_fourth(u: FloatArray, reach: FloatArray) -> FloatArray:
+    """Return the largest absolute fourth derivative of logistic terms from u - s to u + s."""
+    size = np.abs(u)
+    low = np.maximum(size - reach, 0.0)
+    ends = (_density(each) for each in (low, np.clip(_FOURTH_PEAK, low, size + reach)))
+    first, second = (np.abs(v * (1.0 - 6.0 * v)) for v in ends)
+    return np.asarray(np.maximum(first, second))
 
 
 def _logistic_remainder(e: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
@@ -317,13 +313,11 @@ class _Softplus(_Terms):
 
     def third_bound(self, e: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
         a, b, u = self._parts(e, y)
-        found = _largest(_skew, u, reach / self.scale, _THIRD_PEAK)
-        return np.asarray((a + b) * found / self.scale**3)
+        return np.asarray((a + b) * _bound_third(u, reach / self.scale) / self.scale**3)
 
     def fourth_bound(self, e: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
         a, b, u = self._parts(e, y)
-        found = _largest(_kurtosis, u, reach / self.scale, _FOURTH_PEAK)
-        return np.asarray((a + b) * found / self.scale**4)
+        return np.asarray((a + b) * _bound_fourth(u, reach / self.scale) / self.scale**4)
 
     def remainder(self, e: FloatArray, y: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
         a, b, u = self._parts(e, y)

@@ -237,6 +237,10 @@ class Stopping:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
             return None
+        with self._clock.phase("sampling"):
+            return self._look(kept)
+
+    def _look(self, kept: History) -> StopReason | None:
         transform = self._target.transform
         draws = transform.to_bounded(kept.positions())[..., transform.varies]
         growth = _GROWTH

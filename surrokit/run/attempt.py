@@ -214,9 +214,8 @@ class Attempt:
                 step = self._transition(tune=False, wanted=stopping.until_look(len(book.kept)))
             stopping.check()  # an iteration that a limit falls into is dropped
             self._after("sampling", step, self._take_evaluated_rows())
-            with book.clock.phase("sampling"):
-                if stopping.reached(book.kept):
-                    break
+            if stopping.reached(book.kept):
+                break
 
     def export_state(self) -> Findings:
         """Return the findings that the next attempt starts from, with the chains as they are."""
