@@ -217,8 +217,8 @@ FOURTH_BOUND = 0.125
 """With v = p (1 - p) fourth derivatives are v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at 1/4."""
 
 _THIRD_PEAK, _FOURTH_PEAK = (float(np.log(a + np.sqrt(a * a - 1.0))) for a in (2.0, 5.0))
-"""Predictors above 0 where they are 1/(6 sqrt(3)) and 1/24. On both sides of these, and from the end
-0 on, absolute values only grow smaller until they are 0."""
+"""Predictors above 0 where they are 1/(6 sqrt(3)) and 1/24. Absolute values only grow smaller on
+both sides of these, and from 0 on, until they are 0."""
 
 
 def _softplus(u: FloatArray) -> FloatArray:

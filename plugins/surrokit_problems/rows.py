@@ -505,8 +505,9 @@ class GeneralizedLinearModel:
         The third derivative of f(x_i . q) along u is f''' (x_i . u)^3, and x_i . u is
         (L^T x_i) . (L^-1 u). With an order of 3 it is B_i |L^T x_i|^4 / 24, B_i of the fourth
         derivative. In a ball of radius R about a centre c, predictors are between
-        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a family without a bound at
-        every predictor, B_i is to hold.
+        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a local family, B_i is to hold.
+        For expansions at c the third derivative there, and s / 4 times the largest fourth one, do
+        as well.
 
         Raises
         ------
@@ -525,6 +526,11 @@ class GeneralizedLinearModel:
             predictors, reach = self.expand(ball.centre).predictors, ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.family.bounds(predictors, self._terms.response, reach, order)
+            if ball is not None and order == USUAL_ORDER and self.family.third is not None:
+                # by Taylor's formula, with the third derivative at the centre
+                fourth = self.family.bounds(predictors, self._terms.response, reach, 3)
+                third = np.abs(self.family.third(predictors, self._terms.response))
+                bounds = np.minimum(bounds, third + 0.25 * reach * fourth)
             bounds = weighed(bounds, self._terms.weights) / math.factorial(order + 1)
             return np.where(lengths > 0.0, bounds * lengths ** (order + 1), 0.0)
 
