@@ -246,8 +246,9 @@ def jump(
     return state
 
 
-AHEAD = 250
-"""Transitions that are made at once, at most, where proposals do not depend on where chains are."""
+AHEAD = 125
+"""Transitions that are made at once where proposals do not depend on where chains are. In a run that
+goes on they are those of the longer one, so that they must not depend on how many are asked for."""
 
 
 def move_ahead(
@@ -391,18 +392,14 @@ class Moves(Binding):
 
     # --- moving ---
 
-    def transition(self, rng: np.random.Generator, *, tune: bool, wanted: int = 1) -> StepInfo:
-        """Make one transition of all chains, which are tuned by it, or are to make ``wanted`` more.
-
-        Independent ones are made together, where U decides none.
-        """
+    def transition(self, rng: np.random.Generator, *, tune: bool, ahead: int = AHEAD) -> StepInfo:
+        """Make one transition of all chains; of independent ones ``ahead``, where U decides none."""
         self.step_size = self.kernel.step
         is_free = self.kernel.is_independent and not (tune and self.sampler.tunes)
         if is_free and self.state.estimates is not None:
             made = next(self._ahead, None) if self._from is self.chains else None
             if made is None:
-                n = max(1, min(wanted, AHEAD))
-                self._ahead = move_ahead(self.kernel, self.decider, self.state, n, rng)
+                self._ahead = move_ahead(self.kernel, self.decider, self.state, ahead, rng)
                 made = next(self._ahead)
             self.chains, info = made
             self._from = self.chains

@@ -228,11 +228,6 @@ class Stopping:
         calls = self._target.n_calls + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
 
-    def until_look(self, kept: int) -> int:
-        """Return how many more draws of each chain are kept for sure, unless a limit ends them."""
-        looks = self.budget.looks_at_draws and kept < self._next_look
-        return (min(self._most_draws, self._next_look) if looks else self._most_draws) - kept
-
     def reached(self, kept: History) -> StopReason | None:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:

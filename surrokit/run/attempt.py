@@ -28,7 +28,7 @@ from surrokit.interfaces import (
     weighs,
 )
 from surrokit.kernel.jumps import Jumps
-from surrokit.kernel.kernel import ExactMoves, Moves
+from surrokit.kernel.kernel import AHEAD, ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
 from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
 from surrokit.mode.starts import start
@@ -211,7 +211,7 @@ class Attempt:
             book.expect(draws=stopping.expected)
             stopping.check()
             with book.clock.phase("sampling"):
-                step = self._transition(tune=False, wanted=stopping.until_look(len(book.kept)))
+                step = self._transition(tune=False)
             stopping.check()  # an iteration that a limit falls into is dropped
             self._after("sampling", step, self._take_evaluated_rows())
             if stopping.reached(book.kept):
@@ -241,7 +241,7 @@ class Attempt:
                 book.clock.phase("warmup"),
                 self._target.evaluating_gradients(self._wants_gradients),
             ):
-                step = self._transition(tune=True, wanted=room)
+                step = self._transition(tune=True, ahead=min(room, AHEAD))
             self._after("warmup", step, self._take_evaluated_rows())
             stopping.iteration_done()
             self._end_soon()
@@ -268,11 +268,8 @@ class Attempt:
                 step = self._transition(tune=False)
             self._after("warmup", step, self._take_evaluated_rows())
 
-    def _transition(self, *, tune: bool, wanted: int = 1) -> StepInfo:
-        """Move all chains once, on the surrogate or, at random, by the exact kernel.
-
-        They are to make ``wanted`` more such transitions.
-        """
+    def _transition(self, *, tune: bool, ahead: int = AHEAD) -> StepInfo:
+        """Move all chains once, on the surrogate or, at random, by the exact kernel."""
         if self._jumps is not None and self._rng.random() < JUMPING:
             with users_threads():
                 return self._moves.jump(self._jumps, self._rng)
@@ -280,9 +277,9 @@ class Attempt:
             return self._exact_transition(tune=tune)
         if self._learning.surrogate is None:  # each step is a call: threads are set once
             with users_threads():
-                step = self._moves.transition(self._rng, tune=tune, wanted=wanted)
+                step = self._moves.transition(self._rng, tune=tune, ahead=ahead)
         else:
-            step = self._moves.transition(self._rng, tune=tune, wanted=wanted)
+            step = self._moves.transition(self._rng, tune=tune, ahead=ahead)
         self._net.saw(step)
         return step
 

@@ -91,6 +91,8 @@ def test_the_bias_of_a_limit_is_half_the_relative_error_of_the_mean_cost(rng):
 class Hand:
     """A clock that is moved by hand."""
 
+    is_plain = False
+
     def __init__(self):
         self.now = 0.0
         self.seconds = {"training": 0.0}
