@@ -247,8 +247,9 @@ def jump(
 
 
 AHEAD = 125
-"""Transitions that are made at once where proposals do not depend on where chains are. In a run that
-goes on they are those of the longer one, so that they must not depend on how many are asked for."""
+"""Transitions that are made at once where proposals do not depend on where chains are.
+
+It does not depend on how many draws are asked for: a run that goes on is to be the longer one."""
 
 
 def move_ahead(
@@ -393,7 +394,7 @@ class Moves(Binding):
     # --- moving ---
 
     def transition(self, rng: np.random.Generator, *, tune: bool, ahead: int = AHEAD) -> StepInfo:
-        """Make one transition of all chains; of independent ones ``ahead``, where U decides none."""
+        """Make one transition of all chains; of independent ones ``ahead``, if U decides none."""
         self.step_size = self.kernel.step
         is_free = self.kernel.is_independent and not (tune and self.sampler.tunes)
         if is_free and self.state.estimates is not None:

@@ -63,6 +63,8 @@ class Stopping:
         Why the run ends, if it ends now.
     length
         How the number of draws is determined.
+    effective
+        Effective draws of each parameter with which their target was reached; 0 before.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Stopping:
         self._target, self._clock, self._chains = target, clock, asked.chains
         self.stopped: StopReason = "draws"
         self.length: Length = "fixed"
+        self.effective = 0.0
         self._pace = Pace()
         self._grace = self._reserve = 0.0
         self._most_calls: tuple[Extension, float] | None = None
@@ -186,6 +189,7 @@ class Stopping:
             Draws that there are already, where limits are others from here on.
         """
         self.stopped, self.length, self._grace, self._reserve = "draws", "fixed", 0.0, 0.0
+        self.effective = 0.0
         self._next_look = max(self._first_look(), kept)
         self._limited_by = self.now
         most: float = max(wanted - kept, 0)
@@ -242,6 +246,7 @@ class Stopping:
         if self.budget.target_ess is not None:
             ess = _least_ess(draws, self.budget.target_ess)
             if ess >= self.budget.target_ess:
+                self.effective = ess
                 return self.judge("target_ess")
             if ess > 0:
                 growth = min(max(self.budget.target_ess / ess, 1.05), _MOST_GROWTH)

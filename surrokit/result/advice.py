@@ -216,13 +216,14 @@ def is_judged(run: Run) -> bool:
     return len(run.kept) >= FEWEST_ITERATIONS or run.stopped in LIMITS  # nobody asked for so few
 
 
-def mixing(run: Run) -> Iterator[Finding]:
-    """Yield each finding about how chains mix."""
+def mixing(run: Run, effective: float) -> Iterator[Finding]:
+    """Yield each finding about how chains mix, with so many effective draws known to be there."""
     least, judged = MIN_DRAWS if len(run.draws) > 1 else 2 * MIN_DRAWS, is_judged(run)
     if len(run.kept) >= least:
         found = warning if judged else note
         yield from (found("r_hat", message) for message in _disagreement(run))
-        ess = run.ess() if judged else np.full(1, np.nan)
+        enough = effective >= FEWEST_EFFECTIVE
+        ess = np.full(1, np.nan) if enough or not judged else run.ess()
         if not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
             worst = int(np.nanargmin(ess))
             yield warning(

@@ -27,11 +27,17 @@ from surrokit.surrogate.training import part_beyond
 from surrokit.types import BoolArray
 
 
-def judge(run: Run) -> Verdict:
-    """Return the verdict on a run with any number of draws, even none; warnings come first."""
+def judge(run: Run, effective: float = 0.0) -> Verdict:
+    """Return the verdict on a run with any number of draws, even none; warnings come first.
+
+    Parameters
+    ----------
+    effective
+        Effective draws that each parameter is known to have at least.
+    """
     found = [*_of_answers(run)]
     if run.exact:
-        complaints, mixes = advice(run), [*mixing(run)]
+        complaints, mixes = advice(run), [*mixing(run, effective)]
         found += [*(warning("draws", message) for message in complaints), *mixes]
         if not complaints and any(each.warns for each in mixes):
             found += slow_tails(run)

@@ -436,7 +436,7 @@ class Book:
             unnormalized=unnormalized_of(exact.target),
             asked=arguments_of(self._asked),
         )
-        return attrs.evolve(run, verdict=judge(run))
+        return attrs.evolve(run, verdict=judge(run, self.stopping.effective))
 
     def look_again(self) -> None:
         """Evaluate positions once more at which the target failed near the chains, if any."""
