@@ -68,8 +68,6 @@ def unbounded(posterior: Posterior) -> Callable[[Any], Any]:
 
     from real_posteriors import in_jax
 
-    if posterior.case.density is None:
-        return _by_numpy(posterior.with_gradient())
     log_density = getattr(in_jax, posterior.case.density)(posterior.data)
     lower, upper = posterior.case.declared.bounds()
     positive = np.isfinite(lower) & ~np.isfinite(upper)
@@ -83,27 +81,6 @@ def unbounded(posterior: Posterior) -> Callable[[Any], Any]:
         volume = jnp.where(between, jax.nn.log_sigmoid(z) + jax.nn.log_sigmoid(-z), volume)
         return -log_density(q) - volume.sum()
 
-    return potential
-
-
-def _by_numpy(target: Any) -> Callable[[Any], Any]:
-    import jax
-
-    shapes = (jax.ShapeDtypeStruct((), np.float64), jax.ShapeDtypeStruct((target.dim,), np.float64))
-
-    def call(z: Any) -> tuple[Any, Any]:
-        rows = np.asarray(z, dtype=np.float64).reshape(-1, target.dim)
-        values, gradients = target.value_and_gradient(rows)
-        return values.reshape(np.shape(z)[:-1]), gradients.reshape(np.shape(z))
-
-    @jax.custom_vjp
-    def potential(z: Any) -> Any:
-        return jax.pure_callback(call, shapes, z, vmap_method="expand_dims")[0]
-
-    def forward(z: Any) -> Any:
-        return jax.pure_callback(call, shapes, z, vmap_method="expand_dims")
-
-    potential.defvjp(forward, lambda gradient, slope: (slope * gradient,))
     return potential
 
 
@@ -137,6 +114,7 @@ def _nutpie(potential: Callable[[Any], Any], dim: int, seed: int, **settings: An
 
 def _numpyro(potential: Callable[[Any], Any], dim: int, seed: int, **settings: Any) -> Made:
     import jax
+    import jax.numpy as jnp
     from numpyro.infer import MCMC, NUTS
 
     kernel = NUTS(potential_fn=potential, **settings)
@@ -149,7 +127,9 @@ def _numpyro(potential: Callable[[Any], Any], dim: int, seed: int, **settings: A
         progress_bar=False,
     )
     begin, key = jax.random.split(jax.random.key(seed))
-    starts = jax.random.uniform(begin, (CHAINS, dim), minval=-2.0, maxval=2.0)
+    # as Stan and NumPyro begin, where the density is finite
+    many = jax.random.uniform(begin, (100 * CHAINS, dim), minval=-2.0, maxval=2.0)
+    starts = many[jnp.isfinite(jax.vmap(potential)(many))][:CHAINS]
     found = []
     chains.warmup(key, init_params=starts, extra_fields=("num_steps",), collect_warmup=True)
     found.append(int(np.asarray(chains.get_extra_fields()["num_steps"]).sum()))
