@@ -25,12 +25,10 @@ from typing import Any
 import attrs
 import click
 import numpy as np
-from scipy import stats
 
 import surrokit as sk
 from intervals import FIGURES, LONG_SEED, PARTS, Truth, of_exact_draws, tell
 from surrokit.model.calls import Memo
-from surrokit.potentials import CURVATURES
 from surrokit.shared import SharedModel
 from surrokit_problems.lynx_hare import COUNTS, LynxHare
 
@@ -237,6 +235,7 @@ def first_of(problem: Problem, seed: int, path: Path, parts: dict[str, Any]) -> 
 @click.command()
 @click.argument("name", type=click.Choice(list(PROBLEMS)))
 @click.option("--repeats", default=40, show_default=True)
+@click.option("--begin", default=1, show_default=True, help="The first repeat's seed.")
 @click.option("--folder", default="again", show_default=True, type=click.Path(path_type=Path))
 @click.option("--exact", default=2500, show_default=True, help="Draws of each of four chains.")
 @click.option("--calls", type=int, help="New calls of each question; those of the issue at most.")
@@ -246,6 +245,7 @@ def first_of(problem: Problem, seed: int, path: Path, parts: dict[str, Any]) -> 
 def main(
     name: str,
     repeats: int,
+    begin: int,
     folder: Path,
     exact: int,
     calls: int | None,
@@ -258,17 +258,19 @@ def main(
     folder.mkdir(exist_ok=True)
     problem = PROBLEMS[name]
     calls = problem.calls if calls is None else calls
-    parts = {"correction": ("weights", {"effective": effective})}
+    lengths = {"effective": effective, "warmup": 300 if effective > 10_000 else 150}
+    parts: dict[str, Any] = {"correction": ("weights", lengths)}
     parts |= {"surrogate": ("additive", {} if nodes is None else {"n_nodes": nodes})}
     parts |= {"sampler": "sub-chain", "explorer": "rounds"}
-    few = {**parts, "correction": ("weights", {"effective": min(effective, 2000)})}
+    few = {**parts, "correction": ("weights", {"effective": min(effective, 2000), "warmup": 150})}
     further = questions(problem, name, exact, folder)
     found: dict[str, list[Any]] = {}
-    for seed in range(1, repeats + 1):
+    for seed in range(begin, begin + repeats):
         store = None
         for of, question in further.items():
             group = of.split("-")[0]
-            if only and group not in only or group == "data" and of != f"data-{seed % OTHERS}":
+            is_other = group == "data" and of != f"data-{seed % OTHERS}"
+            if is_other or (only and group not in only):
                 continue
             path = folder / f"{name}-{of}-{calls}-{seed}.npz"
             if not path.exists():

@@ -150,7 +150,9 @@ class Evaluations:
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
         """Return the rows chosen by an index, a mask or a slice."""
         arrays = {name: getattr(self, name) for name in attrs.fields_dict(type(self))}
-        chosen = {name: of if of is None else of[rows] for name, of in arrays.items()}
+        chosen: dict[str, Any] = {
+            name: of if of is None else of[rows] for name, of in arrays.items()
+        }
         return Evaluations(**chosen)
 
     def find(self, positions: FloatArray) -> IntArray:

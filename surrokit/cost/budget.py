@@ -70,8 +70,8 @@ class Budget:
     max_calls
         Exact calls of all kinds. Each position of a batch counts as one; a single data row counts
         as its share of an evaluation of all rows. With 0 a posterior of a model is answered by what
-        the model has evaluated before, if that suffices. With None a run ends at a default limit, many
-        times the calls that such a run takes as a rule; with infinity there is no limit.
+        the model has evaluated before, if that suffices. With None a run ends at a default limit,
+        many times the calls that such a run takes as a rule; with infinity there is no limit.
     max_seconds
         Wall time; a fixed number of draws may take a tenth longer.
     target_ess

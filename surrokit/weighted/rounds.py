@@ -187,7 +187,9 @@ class CrossFit:
     def complaint(self) -> str | None:
         """Why these surrogates are too far from that of the draws, or None."""
         spread = float(np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max())
-        return None if spread <= 1.0 else f"surrogates differ, their ratio has variance {spread:.2g}"
+        return (
+            None if spread <= 1.0 else f"surrogates differ, their ratio has variance {spread:.2g}"
+        )
 
 
 def is_worth_it(found: Round) -> bool:

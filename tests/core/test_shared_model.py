@@ -334,3 +334,22 @@ def test_a_run_without_calls_goes_on_from_its_file(asked, tmp_path):
 def test_nothing_is_known_of_a_target_that_was_never_evaluated():
     with pytest.raises(ConfigurationError, match=r"max_calls is 0, and nothing is known"):
         sk.sample(declared(Decay()).posterior(data=DATA, noise_sd=0.1), max_calls=0, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+def test_outputs_are_the_surrogates_but_where_they_were_evaluated(asked):
+    decay = Decay()
+    target = kept(decay, asked).posterior(data=DATA, noise_sd=0.11, prior=PRIOR)
+    run = sk.sample(target, max_calls=40, **WEIGHED)
+    at = run.evaluated
+    assert at.shape == run.draws.shape[:2]
+    assert 0 < at.sum() < at.size
+    exact = np.array([decay.outputs(q) for q in run.draws[at]])
+    assert_array_equal(run.outputs[at], exact)
+    tree = run.to_arviz()
+    for group in ("posterior_predictive", "log_likelihood"):
+        assert "the surrogate's, but evaluated at" in tree[group].attrs["outputs"]
+    settings = {"sampler": "hmc", **SIZES}
+    chains = sk.sample(target, **settings)
+    assert chains.evaluated.all()
+    assert chains.to_arviz()["log_likelihood"].attrs["outputs"] == "evaluated"
