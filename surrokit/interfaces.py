@@ -149,10 +149,10 @@ class Evaluations:
 
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
         """Return the rows chosen by an index, a mask or a slice."""
-        arrays = {name: getattr(self, name) for name in attrs.fields_dict(type(self))}
-        chosen: dict[str, Any] = {
-            name: of if of is None else of[rows] for name, of in arrays.items()
-        }
+        chosen: dict[str, Any] = {}
+        for name in attrs.fields_dict(type(self)):
+            array = getattr(self, name)
+            chosen[name] = None if array is None else array[rows]
         return Evaluations(**chosen)
 
     def find(self, positions: FloatArray) -> IntArray:

@@ -85,7 +85,7 @@ def expectation_of_draws(
     log_weights: FloatArray | None,
     calls: float,
     independent: float,
-    answer: Answering | None = None,
+    answer: Answer | None = None,
     positions: FloatArray | None = None,
 ) -> Estimate:
     """Return the mean of draws (chains, draws, ...), as :func:`expectation` returns it.

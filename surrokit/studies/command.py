@@ -106,10 +106,8 @@ def tell_command(file: Path, table: Path, named: tuple[str, ...]) -> None:
     }
     rows = _read(table)
     for name in named:  # by the places of an array, or else one number
-        places = itertools.takewhile(
-            rows[0].__contains__, (f"{name}[{i}]" for i in itertools.count())
-        )
-        names[name] = [*places] or [name]
+        places = (f"{name}[{i}]" for i in itertools.count())
+        names[name] = [*itertools.takewhile(rows[0].__contains__, places)] or [name]
     numbers = _numbers(table, rows, [*labels, *(each for part in names.values() for each in part)])
     ends = np.cumsum([len(labels), *map(len, names.values())])[:-1]
     positions, *parts = np.split(numbers, ends, axis=1)

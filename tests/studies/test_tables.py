@@ -63,7 +63,7 @@ def test_quantities_are_read_from_columns_that_are_named(command, tmp_path):
     study = sk.study(file, parameters={"x": None}, **settings)
     named = ("--quantity", "mass", "--quantity", "pair")
     while not study.done:
-        rows = [(x, -0.5 * x * x, x, x, -x, "late") for x in study.ask()[:, 0]]
+        rows = [(x, -0.5 * x * x, x, x, -x, "late") for x in study.ask()[:, 0].tolist()]
         head = ["x", "log_density", "mass", "pair[0]", "pair[1]", "remark"]
         with table.open("w", newline="") as to:
             csv.writer(to).writerows([head, *([*map(repr, row[:5]), row[5]] for row in rows)])
