@@ -184,8 +184,8 @@ class SeparateModes(Answering):
     @functools.cached_property
     def rhat(self) -> FloatArray:
         """The largest R-hat among chains at one mode, shape (dim,)."""
-        at = self.visited
-        each = [r_hat(_draws_at(at == k, self.draws)[0]) for k in np.unique(usual_modes(at))]
+        at = [self.visited == k for k in range(len(self.logs))]
+        each = [r_hat(_draws_at(here, self.draws)[0]) for here in at if len(_chains_at(here))]
         return np.asarray(np.max(each, axis=0))
 
     def expectation(self, function: Function) -> Estimate:
@@ -201,13 +201,15 @@ class SeparateModes(Answering):
         weights = self.weights[..., None] / self.weights.size
         mean = (weights * values).sum(axis=(0, 1))
         variance = (weights * np.square(values - mean)).sum(axis=(0, 1))
-        usual, squared = usual_modes(self.visited), np.zeros_like(mean)
-        for k in np.unique(usual):
-            here = (self.visited == k)[..., None]
-            at = (values * here).sum(axis=(0, 1)) / here.sum()
+        squared = np.zeros_like(mean)
+        for k in range(len(self.logs)):
+            here = self.visited == k
+            chosen = _chains_at(here)
+            if not len(chosen):
+                continue
+            at = values[here].mean(axis=0)
             # deviations of a ratio of means, in chains that are at this mode
-            ours = usual == k
-            away = ((values - at) * here)[ours] / here[ours].mean()
+            away = ((values - at) * here[..., None])[chosen] / here[chosen].mean()
             of_chains = self.masses[k] * np.nan_to_num(mean_error(away))
             of_mass = self.masses[k] * self.errors[k] * (at - mean)
             squared += np.square(of_chains) + np.square(of_mass)
@@ -229,18 +231,16 @@ class SeparateModes(Answering):
         return self.draws.reshape(-1, self.draws.shape[2]), self.weights.ravel() / self.weights.size
 
 
-def usual_modes(visited: IntArray) -> IntArray:
-    """Return the mode that each chain is at most of the time, shape (chains,)."""
-    return np.array([np.argmax(np.bincount(each)) for each in visited])
+def _chains_at(here: BoolArray) -> IntArray:
+    """Return the chains that have enough of their draws ``here (chains, n)``; none perhaps."""
+    counts = here.sum(axis=1)
+    return np.flatnonzero(counts >= max(2 * FEWEST, counts.max() // 4))
 
 
 def _draws_at(here: BoolArray, *arrays: FloatArray) -> list[FloatArray]:
     """Return the first so many draws ``here (chains, n)`` of each chain that has enough of them."""
-    counts = here.sum(axis=1)
-    chosen = np.flatnonzero(counts >= max(2 * FEWEST, counts.max() // 4))
-    if not len(chosen):
-        raise NumericalError("chains are too short at a mode; draw more")
-    n = int(counts[chosen].min())
+    chosen = _chains_at(here)
+    n = int(here[chosen].sum(axis=1).min())
     return [np.stack([array[i][here[i]][:n] for i in chosen]) for array in arrays]
 
 
@@ -283,8 +283,8 @@ def weigh_modes(
     first = visits.first
     logs = found.laplace[found.matters][first]
     errors, doubt = np.full(len(first), np.nan), None
-    usual = usual_modes(visits.at)
-    for k in np.unique(usual):
+    alone = np.array([not len(_chains_at(visits.at == k)) for k in range(len(first))])
+    for k in map(int, np.flatnonzero(~alone)):
         try:
             each = _evidence(visits, k, positions, values, rng, surrogate, exact, most)
         except (ArithmeticError, ValueError, BudgetSpent):
@@ -292,7 +292,6 @@ def weigh_modes(
         else:
             logs[k], errors[k] = each.value, each.error
     masses = np.exp(logs - np.logaddexp.reduce(logs))
-    alone = ~np.isin(np.arange(len(first)), usual)
     if masses[alone].sum() > LEFT_OUT:
         doubt = f"one without chains may have {masses[alone].max():.2g} of the mass"
     elif doubt is None and _overlap(visits, positions, masses) > LEFT_OUT:
