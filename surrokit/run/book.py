@@ -483,7 +483,7 @@ class Book:
             most = int(PART_OF_CALLS * self.target.n_calls / max(modes.matters.sum(), 1))
             allowed = calls and modes_are == "weighted"
             exact = self._value_beside if allowed and (most >= FEW or not is_known) else None
-            most = min(most, CALLS) if is_known else CALLS
+            most = most if is_known else CALLS
             known = weigh_modes(
                 modes, positions, values, np.random.default_rng(0), surrogate, exact, most
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,15 +15,20 @@ from surrokit.modes import Evidences, Modes
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit.weighted.answer import Answer, Answering, Figures, Function, quantile_of, ratio
-from surrokit.weighted.normalizer import FEWEST, ValueOf, bridge, evidence_of_chains
 from surrokit.weighted.round import Estimate, reshaped
+
+if TYPE_CHECKING:
+    from surrokit.weighted.normalizer import ValueOf
 
 ENOUGH = 40
 """Moves of chains between modes from which on the modes' shares of the draws mean something."""
 
 PRECISE, CALLS = 0.05, 200
-"""Error of a logarithm of an evidence that draws alone need not have better, and calls for one mode
-that make it better."""
+"""Error of a logarithm of an evidence with which no call is made, and calls for one mode where U is
+not known at its draws."""
+
+FEWEST = 16
+"""Draws of a chain at a mode that say anything of it."""
 
 LEFT_OUT = 0.01
 """Mass of modes without chains, by Laplace approximations, up to which the others are weighed."""
@@ -234,7 +240,7 @@ class SeparateModes(Answering):
 def _chains_at(here: BoolArray) -> IntArray:
     """Return the chains that have enough of their draws ``here (chains, n)``; none perhaps."""
     counts = here.sum(axis=1)
-    return np.flatnonzero(counts >= max(2 * FEWEST, counts.max() // 4))
+    return np.flatnonzero(counts >= max(FEWEST, counts.max() // 4))
 
 
 def _draws_at(here: BoolArray, *arrays: FloatArray) -> list[FloatArray]:
@@ -275,7 +281,7 @@ def weigh_modes(
     most
         Calls of it for each mode at most.
     """
-    if len(positions[0]) < 2 * FEWEST or found.matters.sum() < 2:
+    if len(positions[0]) < FEWEST or found.matters.sum() < 2:
         return None
     visits = ModeVisits.of(found, positions)
     if visits.joined:
@@ -388,6 +394,8 @@ def _evidence(
     most: int = CALLS,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U) over what is nearest to a group of modes."""
+    # imported late, so that importing the package stays fast
+    from surrokit.weighted.normalizer import bridge, evidence_of_chains
 
     def within(potential: ValueOf) -> ValueOf:
         def value(places: FloatArray) -> FloatArray:
