@@ -213,8 +213,11 @@ class _Search:
         part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
         n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
-        best = choose(fitted.process, draws, batch - n_judges, 0.35 / temperature)
-        chosen = draws[np.concatenate([few, best])]
+        scouts = self._scout(fitted, rng)
+        best = choose(
+            fitted.process, np.concatenate([draws, scouts]), batch - n_judges, 0.35 / temperature
+        )
+        chosen = np.concatenate([draws, scouts])[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
         size = self.spread
@@ -233,6 +236,12 @@ class _Search:
         self.logs = fitted.logs
         self.unsure = float(np.mean(fitted.variance(draws) > UNSURE**2))
         self.spread = 0.5 * (self.spread + size)
+
+    def _scout(self, fitted: QuadraticProcess, rng: np.random.Generator) -> FloatArray:
+        """Return where chains come to rest that begin far away: false modes, if there are any."""
+        wide = attrs.evolve(fitted, radius=2.0 * fitted.radius)
+        ends = wide.draw(rng, spread=2.0)[-64:]
+        return ends[np.isfinite(ends).all(axis=1)]
 
     def _begin(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate the middle of a box, and points spread about it: most corners are far away."""

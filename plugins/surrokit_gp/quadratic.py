@@ -64,17 +64,18 @@ def flattened(rows: TrainingRows) -> TrainingRows:
 
 
 def scale_table(dim: int) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 2)."""
-    sds = (np.log(2.0), 1.0, -4.0, 3.4), (np.log(3.0), 2.0, -4.0, 5.0)
-    return np.array([*[(np.log(2.5), 0.7, -0.7, 3.5)] * dim, *sds]).T
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 3)."""
+    sds = (np.log(2.0), 1.0, -4.0, 3.4), (np.log(3.0), 2.0, -4.0, 5.0), (-1.0, 1.5, -5.0, 1.0)
+    usual = np.log(2.5) + 0.5 * np.log(dim / 3.0)  # as draws are farther apart in more dimensions
+    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds]).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
-    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 2,)."""
-    *lengths, signal, quadratic = np.exp(logs).tolist()
+    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 3,)."""
+    *lengths, signal, quadratic, mixed = np.exp(logs).tolist()
     dim = len(lengths)
     first, second = np.triu_indices(dim)
-    squares = np.where(first == second, 2.0, 2.0**0.5) / dim
+    squares = np.where(first == second, 2.0, mixed * 2.0**0.5) / dim
     sds = np.concatenate([[1.0], np.full(dim, (2.0 / dim) ** 0.5), squares])
     # a thousandth of a nat costs no acceptance, and keeps digits
     found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=1e-3)
@@ -103,7 +104,7 @@ class QuadraticProcess:
     n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None
     process: FittedProcess
-    logs: FloatArray  # its log scales, (dim + 2,)
+    logs: FloatArray  # its log scales, (dim + 3,)
     radius: float
     stiffness: float
 
@@ -117,7 +118,7 @@ class QuadraticProcess:
         reach: float = 1.0,
         wide: bool = False,
     ) -> Self:
-        """Return the process given rows, with scales sought from some log scales (dim + 2,).
+        """Return the process given rows, with scales sought from some log scales (dim + 3,).
 
         It is trusted as far as draws of a normal target lie, or ``reach`` times as far. A ``wide``
         one is trusted twice as far, and about all points of high density: tails may be heavier.
@@ -135,14 +136,20 @@ class QuadraticProcess:
         equations = rows.about(whitening, "quadratic", half_square)
         # the search looks at the lowest points: the price of a step is their cube
         few = equations.take(np.argsort(rows.values, kind="stable")[:300])
+        first, second = np.triu_indices(dim)
+        mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
 
         def density(logs: FloatArray) -> tuple[float, FloatArray]:
             value, slopes = exact_likelihood(few, *scales_of(logs))
+            by_sd = slopes[dim + 2 :]
+            slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
             away = (logs - table[0]) / table[1]
-            return value - 0.5 * away @ away, np.delete(slopes, dim + 1) - away / table[1]
+            return value - 0.5 * away @ away, slopes - away / table[1]
 
-        start = np.clip(table[0] if start is None else start, *table[2:])
-        logs = search(density, [start], table[2:].T, 30)
+        # from the last ones, the usual ones, and where a quadratic does along most coordinates
+        flat = np.append(np.full(dim, 3.0), table[0, dim:])
+        starts = [table[0], flat] if start is None else [np.clip(start, *table[2:]), table[0], flat]
+        logs = search(density, starts, table[2:].T, 30)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
@@ -213,11 +220,14 @@ class QuadraticProcess:
         """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,)."""
         return self.is_at_wall(positions) | (self.variance(positions) > UNSURE**2)
 
-    def draw(self, rng: np.random.Generator, temperature: float = 1.0) -> FloatArray:
+    def draw(
+        self, rng: np.random.Generator, temperature: float = 1.0, spread: float = 0.1
+    ) -> FloatArray:
         """Return draws (n, dim) of exp(-V / T) by 64 Hamiltonian chains.
 
-        V is about 1 wide in each direction of z. Chains begin at points of high density, make 60
-        transitions, and are looked at after every fifth; the first third is left out.
+        V is about 1 wide in each direction of z. Chains begin a ``spread`` from points of high
+        density, make 60 transitions, and are looked at after every fifth; the first third is left
+        out.
         """
         transitions, every, map_back = 60, 5, self.whitening.factor
 
@@ -228,7 +238,10 @@ class QuadraticProcess:
         points = self.whitening.apply(self.process.centres)
         order = np.argsort(at(points)[0], kind="stable")
         z = points[rng.choice(order[: max(4, min(16, len(order) // 4))], 64)]
-        z = z + 0.1 * rng.standard_normal(z.shape)
+        away, top = spread * rng.standard_normal(z.shape), at(z)[0].min() + flat_from(self.dim)
+        for _ in range(8):  # not up a wall
+            away[~(at(z + away)[0] <= top)] *= 0.5
+        z = z + away
         state, step_size, kept, accepted = (z, *at(z)), 0.25, [], []
         with np.errstate(all="ignore"):  # paths that run off are rejected
             for i in range(1, transitions + 1):
