@@ -30,7 +30,13 @@ from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_gp.fitted import FittedProcess
-from surrokit_gp.quadratic import UNSURE, QuadraticProcess, flat_from, refocus
+from surrokit_gp.quadratic import (
+    UNSURE,
+    QuadraticProcess,
+    flat_from,
+    follow_quadratic,
+    refocus,
+)
 from surrokit_gp.rows import TrainingRows
 
 JUDGED = 8  # latest draws of the process by which it is judged
@@ -106,8 +112,10 @@ class Active:
                 if ends is not None:
                     chains, info = ends, idle(n, n)
                 surrogate = start.fit(rows)
-                # a warm-up of its own does better where next to nothing would be accepted
-                if surrogate is not None and known >= 0.6:
+                # a warm-up of its own does better where next to nothing would be accepted, and there
+                # is none where few calls are left
+                chains_follow = start.calls is None or start.calls > 2 * most
+                if surrogate is not None and known >= 0.6 and chains_follow:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))
                 rows = rows.take(slice(0))
             findings = search.findings(chains, tuning)
@@ -188,6 +196,10 @@ class _Search:
         if self.whitening is None:
             self._begin(most, rng)
             return
+        fine = np.isfinite(self.values)
+        self.whitening, _ = follow_quadratic(
+            self.whitening, self.positions[fine], self.values[fine]
+        )
         # failures count among the flattened values, so that points are not sought there
         high = float(self.values.min()) + math.e * flat_from(len(self.best))
         shown = np.where(np.isfinite(self.values), self.values, high)
