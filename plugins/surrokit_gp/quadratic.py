@@ -308,6 +308,14 @@ class QuadraticProcess:
         return f"{type(self).__name__} with a wall at {self.radius:.3g} about {self.process!r}"
 
 
+def about_lowest(positions: FloatArray, values: FloatArray) -> Whitening:
+    """Return coordinates of the points of high density, or of the densest where these are few."""
+    dim, order = positions.shape[1], np.argsort(values, kind="stable")
+    high = int(np.count_nonzero(values - values.min() <= flat_from(dim)))
+    lowest = positions[np.sort(order[: max(high, 2 * dim + 2)])]
+    return Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+
+
 def follow_quadratic(
     whitening: Whitening, positions: FloatArray, values: FloatArray
 ) -> tuple[Whitening, bool]:
@@ -348,18 +356,10 @@ def _lower(spread: FloatArray) -> FloatArray:
     return np.ascontiguousarray(factor)
 
 
-def refocus(
-    whitening: Whitening,
-    draws: FloatArray,
-    temperature: float = 1.0,
-    centre: FloatArray | None = None,
-    shrink: float = 1.0,
-) -> Whitening:
+def refocus(whitening: Whitening, draws: FloatArray, temperature: float = 1.0) -> Whitening:
     """Return coordinates in which draws of exp(-V) are nearly standard normal.
 
-    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones;
-    ``centre (dim,)`` is another middle than theirs, and ``shrink`` a factor of the new standard
-    deviations.
+    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones.
     """
     dim = draws.shape[1]
     covariance = np.cov(whitening.apply(draws), rowvar=False).reshape(dim, dim) / temperature
@@ -370,9 +370,8 @@ def refocus(
     variances, vectors = np.linalg.eigh(covariance)
     # from one process to the next they may shrink and grow by so much
     changes = np.clip(np.sqrt(np.maximum(variances, 0.0)), 0.3, 2.0)
-    spread = whitening.factor @ (vectors * (changes * shrink))
-    middle = draws.mean(axis=0) if centre is None else centre
-    return Whitening(mean=middle, factor=_lower(spread))
+    spread = whitening.factor @ (vectors * changes)
+    return Whitening(mean=draws.mean(axis=0), factor=_lower(spread))
 
 
 @attrs.frozen(kw_only=True)
@@ -425,11 +424,7 @@ class QuadraticProcessLearner(KeepingLearner):
         rows.demand(least_points(dim), len(observed))
         rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[:1000]))
         with threads_for(len(rows) * dim):
-            # about the points of high density, or the densest where these are few
-            order = np.argsort(rows.values, kind="stable")
-            high = int(np.count_nonzero(rows.values - rows.values.min() <= flat_from(dim)))
-            lowest = rows.positions[np.sort(order[: max(high, 2 * dim + 2)])]
-            whitening = Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+            whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
