@@ -172,8 +172,9 @@ def _rosenbrock(dim: int) -> Case:
     masses = np.cumsum(np.exp(log_density(points)))
     rows = np.searchsorted(masses / masses[-1], (np.arange(2**LOG2_DRAWS) + 0.5) / 2**LOG2_DRAWS)
     draws = points[rows] + (np.random.default_rng(7).random((len(rows), dim)) - 0.5) * 0.005
-    return Case(log_density=log_density, draws=draws, box=(np.full(2, -3.0), np.full(2, 3.0)),
-                log_z=-2.2598)
+    return Case(
+        log_density=log_density, draws=draws, box=(np.full(2, -3.0), np.full(2, 3.0)), log_z=-2.2598
+    )
 
 
 def _student(dim: int) -> Case:

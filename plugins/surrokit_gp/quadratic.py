@@ -240,7 +240,9 @@ class QuadraticProcess:
         over = np.maximum(distances - self.radius, 0.0)
         if over.any():
             values += self.stiffness * np.square(over)
-            slopes += (2.0 * self.stiffness * over / np.maximum(distances, self.radius))[:, None] * z
+            slopes += (2.0 * self.stiffness * over / np.maximum(distances, self.radius))[
+                :, None
+            ] * z
         return values, slopes
 
     def variance(self, positions: FloatArray) -> FloatArray:
@@ -346,7 +348,9 @@ def follow_quadratic(
     middle = whitening.undo(-np.linalg.solve(fitted.matrix, fitted.slope)[None])[0]
     if error > 0.01 and least[0] > 0.1 and least[-1] < 10.0:
         return whitening, False
-    return Whitening(mean=middle, factor=_lower(whitening.factor @ (vectors / np.sqrt(least)))), True
+    return Whitening(
+        mean=middle, factor=_lower(whitening.factor @ (vectors / np.sqrt(least)))
+    ), True
 
 
 def _lower(spread: FloatArray) -> FloatArray:
