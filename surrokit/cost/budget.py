@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 
-from surrokit.arguments import Limits, is_number, optional_positive_integer
+from surrokit.arguments import Limits, is_number, is_whole
 from surrokit.diagnostics import effective_sample_size
 from surrokit.errors import ConfigurationError
 from surrokit.model.calls import Journal, Memo, NoJournal
@@ -42,8 +42,8 @@ error."""
 
 
 _CALLS = Limits(
-    "a whole number of at least 1, math.inf for no limit, or None for the default limit",
-    lambda value: value == math.inf or optional_positive_integer.hold(value),
+    "a whole number of at least 0, math.inf for no limit, or None for the default limit",
+    lambda value: value is None or value == math.inf or is_whole(value, 0),
 )
 
 
@@ -69,8 +69,9 @@ class Budget:
     ----------
     max_calls
         Exact calls of all kinds. Each position of a batch counts as one; a single data row counts
-        as its share of an evaluation of all rows. With None a run ends at a default limit, many
-        times the calls that such a run takes as a rule; with infinity there is no limit.
+        as its share of an evaluation of all rows. With 0 a posterior of a model is answered by what
+        the model has evaluated before, if that suffices. With None a run ends at a default limit,
+        many times the calls that such a run takes as a rule; with infinity there is no limit.
     max_seconds
         Wall time; a fixed number of draws may take a tenth longer.
     target_ess

@@ -132,7 +132,10 @@ class Binding:
 
     def update(self, state: ChainState, info: StepInfo) -> None:
         """Tune by a transition, after which the chains are in ``state``."""
-        self._use(self._tuner.update(state.positions, info, state.cache.get("gradient")))
+        positions, fold = state.positions, getattr(self.potential, "fold", None)
+        if fold is not None:  # between modes jumps lead, and the metric is that within them
+            positions = fold(positions)
+        self._use(self._tuner.update(positions, info, state.cache.get("gradient")))
 
     def learn(self, covariance: FloatArray | None) -> None:
         """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""

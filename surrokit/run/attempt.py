@@ -217,6 +217,12 @@ class Attempt:
             if stopping.reached(book.kept):
                 break
 
+    def weigh_modes(self, *, calls: bool) -> None:
+        """Find the masses of the modes that were found, by the draws, and perhaps by some calls."""
+        modes = None if self._found is None else self._found.modes
+        recipe, surrogate = self.plan.recipe, self._learning.surrogate
+        self._book.weigh_modes(modes, surrogate, recipe.modes, calls=calls)
+
     def export_state(self) -> Findings:
         """Return the findings that the next attempt starts from, with the chains as they are."""
         assert self._found is not None
@@ -467,5 +473,5 @@ class Attempt:
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""
-        parts = self._target, self._moves, self._learning.surrogate, self._found
+        parts = self._target, self._moves, self._learning.surrogate
         return self._book.outcome(self.plan, *parts, self.adaptation(), unchecked)
