@@ -480,9 +480,9 @@ class SummedPotential(Terms, Potential, Protocol):
         With ``order=3`` the fourth derivative is at most 24 psi_i |L^-1 u|^4, and
         |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
 
-        With capability ``rows-in-balls`` the bounds of D_i are to hold for the expansions at the
-        centre of the ``ball``, and positions in it, alone. It must be given then; without that
-        capability none is.
+        With capability ``rows-in-balls`` a ``ball`` may be given, and must be where there are no
+        bounds everywhere. The bounds of D_i are then to hold for the expansions at its centre, and
+        positions in it, alone. Without that capability none is given.
         """
 
     def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:

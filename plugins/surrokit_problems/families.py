@@ -61,8 +61,8 @@ class Family:
         e + s. The subsampled correction relies on it: draws are biased, without any sign of it, if
         it is too small, and more rows are touched than need be if it is too large.
     local
-        Whether bounds depend on the reach, or there is none at every predictor: ``third_bound`` is
-        then a function of it, and never given an infinite one.
+        Whether abs(f''') has no bound at every predictor: then ``third_bound`` is a function of the
+        reach, and never given an infinite one.
     convex
         Whether f'' > 0 everywhere.
     canonical
@@ -276,7 +276,6 @@ class _Softplus(_Terms):
     responses: str
     scale: float = 1.0
     size: float = 1.0
-    local = True
 
     @property
     def canonical(self) -> bool:

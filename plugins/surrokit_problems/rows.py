@@ -334,7 +334,8 @@ class GeneralizedLinearModel:
             offered |= {can.ROWS_THIRD_ORDER}
             if not self.family.several:
                 offered |= can.HESSIANS | (can.METRICS if self.family.canonical else set())
-        return frozenset(offered | ({can.ROWS_IN_BALLS} if self.family.local else set()))
+        by_reach = self.family.local or callable(getattr(self.family, "third_bound", None))
+        return frozenset(offered | ({can.ROWS_IN_BALLS} if by_reach else set()))
 
     def _passes(self, b: FloatArray, reused: bool = True) -> Iterator[_Pass]:
         """Yield one pass for each block of rows, at coefficients b of shape (n, dim)."""
@@ -505,7 +506,7 @@ class GeneralizedLinearModel:
         The third derivative of f(x_i . q) along u is f''' (x_i . u)^3, and x_i . u is
         (L^T x_i) . (L^-1 u). With an order of 3 it is B_i |L^T x_i|^4 / 24, B_i of the fourth
         derivative. In a ball of radius R about a centre c, predictors are between
-        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a local family, B_i is to hold.
+        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there B_i is to hold.
         For expansions at c the third derivative there, and s / 4 times the largest fourth one, do
         as well.
 
@@ -522,6 +523,7 @@ class GeneralizedLinearModel:
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
+        if ball is not None:
             # a correction has asked for the expansions there
             predictors, reach = self.expand(ball.centre).predictors, ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -354,3 +355,13 @@ def test_without_a_plugin_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr("surrokit.tables.rows.default_catalogue", lambda: nothing)
     with pytest.raises(ConfigurationError, match="plugin with a potential that serves 'rows', got"):
         target("poisson")
+
+
+def test_bounds_that_leave_out_the_fourth_derivative_are_rejected():
+    def none(e, y, reach):
+        return np.zeros(np.broadcast_shapes(np.shape(e), np.shape(y), np.shape(reach)))
+
+    for family in (LOGISTIC, attrs.evolve(LOGISTIC, fourth_bound=none)):
+        made = GeneralizedLinearModel(X, EVENTS, family, prior=2.0)
+        kinds = {name.partition("[")[0] for name in failures(lambda made=made: made)}
+        assert ("check_row_bounds" in kinds) == (family is not LOGISTIC)
