@@ -112,7 +112,7 @@ class PoissonEstimator:
         ball = None
         if ROWS_IN_BALLS in potential.capabilities:
             ball = Ball(centre=centre, radius=math.sqrt(len(centre)) + _BEYOND)
-        asked, expansion = of_order(order, ball), potential.expand(centre, **of_order(order))
+        asked = of_order(order, ball)
         draws: RowDraws
         if ROWS_DRAWN in potential.capabilities:
             draws = potential.row_draws(factor, **asked)
@@ -125,7 +125,7 @@ class PoissonEstimator:
             )
         return cls(
             potential=potential,
-            expansion=expansion,
+            expansion=potential.expand(centre, **of_order(order)),
             whitening=whitening,
             draws=draws,
             radius=math.inf if ball is None else ball.radius,
