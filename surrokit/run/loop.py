@@ -199,6 +199,7 @@ def run(
                 attempt.draw()
             book.look_again()
             book.look_beyond()
+        with one_thread():  # after the last draw no limit on seconds cuts anything
             attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -293,7 +294,7 @@ def weigh_modes(
     for k in map(int, np.flatnonzero(~alone)):
         try:
             each = _evidence(visits, k, positions, values, rng, surrogate, exact, most)
-        except (ArithmeticError, ValueError, BudgetSpent):
+        except NumericalError:
             doubt = "the evidence of one is not known from its draws"
         else:
             logs[k], errors[k] = each.value, each.error
@@ -373,13 +374,10 @@ def _of_shares(
     shares, errors = visits.shares, np.nan_to_num(mean_error(at.astype(float)))
     largest, logs = int(np.argmax(shares)), np.full(len(shares), np.nan)
     of_logs = logs
-    with np.errstate(divide="ignore", invalid="ignore"):
-        try:
-            one = _evidence(visits, largest, positions, values, rng, surrogate)
-            logs = one.value + np.log(shares / shares[largest])
-            of_logs = np.sqrt(np.square(one.error) + np.square(errors / shares))
-        except (ArithmeticError, ValueError):
-            pass
+    with np.errstate(divide="ignore", invalid="ignore"), contextlib.suppress(NumericalError):
+        one = _evidence(visits, largest, positions, values, rng, surrogate)
+        logs = one.value + np.log(shares / shares[largest])
+        of_logs = np.sqrt(np.square(one.error) + np.square(errors / shares))
     return _of_all(visits.found, visits.groups, (logs, of_logs, shares, errors))
 
 
@@ -409,18 +407,18 @@ def _evidence(
 
     draws, known = _draws_at(visits.at == k, positions, values)
     found: list[Estimate] = []
-    if np.isfinite(known).all():
-        try:
+    is_known = bool(np.isfinite(known).all())
+    if is_known:
+        with contextlib.suppress(ArithmeticError, ValueError):
             found.append(evidence_of_chains(draws, known, rng, surrogate, within))
-        except (ArithmeticError, ValueError):
-            if exact is None:
-                raise
-        if exact is not None and not (found and found[0].error <= PRECISE):
-            found.append(bridge(within(exact), draws, rng, values=known, most=most))
-    elif exact is not None:
-        found.append(bridge(within(exact), draws, rng, most=most // 2))
-    else:
-        raise NumericalError("U is not known at the draws; pass the target")
+    if exact is not None and not (found and found[0].error <= PRECISE):
+        options: dict[str, Any] = (
+            {"values": known, "most": most} if is_known else {"most": most // 2}
+        )
+        with contextlib.suppress(ArithmeticError, ValueError, BudgetSpent):
+            found.append(bridge(within(exact), draws, rng, **options))
+    if not found:
+        raise NumericalError("the evidence of a mode is not known from its draws; draw more there")
     return min(found, key=lambda each: float(each.error))
 
 
