@@ -180,7 +180,7 @@ class Run:
         if found is None or not found.separate or self.modes is None or not self.by_chains:
             return None
         visits = ModeVisits.of(self.modes, self.kept.positions)
-        rows = np.flatnonzero(self.modes.matters)[visits.first]
+        rows = visits.first
         return SeparateModes(
             draws=self.kept.draws,
             visited=visits.at,
