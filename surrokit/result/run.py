@@ -191,7 +191,7 @@ class Run:
 
     @property
     def better(self) -> Answer | SeparateModes | Sharpened | None:
-        """What tells more than the draws as they are; None if nothing does."""
+        """Answers that are more precise or more right than plain means of draws; None without."""
         return self.answer or self.by_mode or self.sharpened
 
     @property

@@ -134,7 +134,7 @@ def _groups(modes: Modes, went: FloatArray, shares: FloatArray, missed: BoolArra
 
 
 def spreads(draws: FloatArray) -> FloatArray:
-    """Return usual standard deviations (n,) within chains, of which most stay at one mode."""
+    """Return the median over chains of their standard deviations (n,): most stay at one mode."""
     return np.asarray(np.median(draws.std(axis=1), axis=0))
 
 
