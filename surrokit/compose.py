@@ -230,6 +230,10 @@ def sample(
         memo, evaluated, past = read_known(files, exact)
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
+    if asked.budget.calls == 0 and asked.evaluations is None:
+        raise ConfigurationError(
+            "max_calls is 0, and nothing is known of the target that could answer; allow for calls"
+        )
     if asked.evaluations is not None and asked.initial is None:
         asked = attrs.evolve(asked, timed=timed_by_model(asked.exact))
     with compute.spread(asked.exact) as exact:

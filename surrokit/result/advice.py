@@ -222,8 +222,8 @@ def mixing(run: Run) -> Iterator[Finding]:
     if len(run.kept) >= least:
         found = warning if judged else note
         yield from (found("r_hat", message) for message in _disagreement(run))
-        ess = run.ess()
-        if judged and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
+        ess = run.ess() if judged else np.full(1, np.nan)
+        if not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
             worst = int(np.nanargmin(ess))
             yield warning(
                 "effective_draws",

@@ -33,7 +33,7 @@ from surrokit.potentials import with_forward
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
 from surrokit.result.summary import Summary, expectation, expectation_of_draws
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
-from surrokit.types import FloatArray, IntArray
+from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import RESAMPLING_SEED, Estimate, reshaped, shares
 from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, spreads
@@ -330,8 +330,9 @@ class Run:
         """Return the mean of a function under the target, with its Monte Carlo error.
 
         Of a parameter or a quantity, given by its name, each array of the estimate has its shape.
-        The mean of a quantity under weighted answers is that of the draws that were evaluated,
-        whose error is larger than that of a function.
+        The mean of a quantity under weighted answers is that of the draws that were evaluated, but
+        for what follows from the position by a line and its square. Its error is larger than that
+        of a function.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
         saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
@@ -372,13 +373,15 @@ class Run:
         """Return the mean of what is known at draws alone, (chains, draws, ...)."""
         if self.by_mode is not None and not np.isnan(draws).any():
             return self.by_mode.mean_of(draws)
-        return expectation_of_draws(draws, self.log_weights, self.total_calls, independent)
+        weighted = draws, self.log_weights, self.total_calls, independent
+        return expectation_of_draws(*weighted, self.answer, self.draws)
 
     @property
     def outputs(self) -> FloatArray | None:
         """Forward outputs of the draws, shape (chains, draws, m); None without a map.
 
-        At draws that were not evaluated they are the surrogate's, and None where it has none.
+        At draws that were not evaluated, as ``evaluated`` says, they are the surrogate's, and None
+        where it has none.
         """
         if self._latest is None:
             return self.kept.outputs
@@ -387,7 +390,26 @@ class Run:
         flat = self.draws.reshape(-1, self.draws.shape[2])
         with one_thread():
             found = with_forward(self.surrogate).forward(self.kept.transform.to_unbounded(flat))
+        rows, kept = self._evaluated_rows, self.kept.outputs
+        if kept is not None:
+            known = kept.reshape(-1, kept.shape[2])[rows]
+            found = np.where((rows >= 0)[:, None] & np.isfinite(known), known, found)
         return found.reshape(*self.draws.shape[:2], -1)
+
+    @property
+    def evaluated(self) -> BoolArray:
+        """At which draws the target was evaluated, shape (chains, draws)."""
+        if self._latest is None:
+            return np.isfinite(self.kept.values)
+        return (self._evaluated_rows >= 0).reshape(self.draws.shape[:2])
+
+    @property
+    def _evaluated_rows(self) -> IntArray:
+        """For each draw the place among the kept ones where it was evaluated, or -1."""
+        kept = self.kept.draws
+        places = {q.tobytes(): i for i, q in enumerate(kept.reshape(-1, kept.shape[2]))}
+        flat = np.ascontiguousarray(self.draws.reshape(-1, self.draws.shape[2]))
+        return np.array([places.get(q.tobytes(), -1) for q in flat], dtype=np.int64)
 
     @property
     def acceptance(self) -> FloatArray:

@@ -51,7 +51,7 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         if run.weights is not None and run.weights.reason is not None:
             why += f", and weighted answers are rejected: {run.weights.reason}"
         more = f"Raise {run.stopped.removeprefix('default_')}"
-        if run.stopped == "max_calls":
+        if run.stopped == "max_calls" and run.total_calls:
             more += f" by {run.total_calls:.0f}, to twice as many"
         yield warning(
             "unchecked",
