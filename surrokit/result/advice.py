@@ -298,7 +298,7 @@ LEAST_MASS, UNSURE = 0.01, 0.3
 
 def separate_modes(run: Run) -> Iterator[str]:
     """Yield that draws miss modes, or that chains hardly go between them, if so."""
-    if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+    if run.modes is None or not len(run.kept) or len(run.modes) < 2:
         return
     if run.by_mode is not None:  # each mode counts by its mass
         return

@@ -180,7 +180,7 @@ class Run:
         if found is None or not found.separate or self.modes is None or not self.by_chains:
             return None
         visits = ModeVisits.of(self.modes, self.kept.positions)
-        rows = np.flatnonzero(self.modes.matters)[visits.first]
+        rows = visits.first
         return SeparateModes(
             draws=self.kept.draws,
             visited=visits.at,
@@ -191,7 +191,7 @@ class Run:
 
     @property
     def better(self) -> Answer | SeparateModes | Sharpened | None:
-        """What tells more than the draws as they are; None if nothing does."""
+        """Answers that are more precise or more right than plain means of draws; None without."""
         return self.answer or self.by_mode or self.sharpened
 
     @property

@@ -30,7 +30,7 @@ from surrokit.interfaces import (
 from surrokit.kernel.jumps import Jumps
 from surrokit.kernel.kernel import AHEAD, ExactMoves, Moves
 from surrokit.kernel.tuning import LAST
-from surrokit.limits import EXPLORING, SAMPLING, WARMING, users_threads
+from surrokit.limits import EXPLORING, SAMPLING, WARMING, one_thread, users_threads
 from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
@@ -221,7 +221,8 @@ class Attempt:
         """Find the masses of the modes that were found, by the draws, and perhaps by some calls."""
         modes = None if self._found is None else self._found.modes
         recipe, surrogate = self.plan.recipe, self._learning.surrogate
-        self._book.weigh_modes(modes, surrogate, recipe.modes, calls=calls)
+        with one_thread():  # no limit on seconds cuts off what comes after the last draw
+            self._book.weigh_modes(modes, surrogate, recipe.modes, calls=calls)
 
     def export_state(self) -> Findings:
         """Return the findings that the next attempt starts from, with the chains as they are."""

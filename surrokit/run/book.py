@@ -469,7 +469,7 @@ class Book:
         """Note the evidences and masses of modes, by the draws, and by some calls if allowed."""
         if modes is None:
             return
-        self.modes = told = modes.tell(self.target.transform)
+        self.modes = named = modes.tell(self.target.transform)
         if not modes.reliable or not self.has_draws:
             return
         if self.weights is not None and self.weights.answer is not None:
@@ -489,7 +489,7 @@ class Book:
             )
             if known is not None and known.separate and modes_are == "as found":
                 known = attrs.evolve(known, separate=False, doubt="modes='as found' was given")
-        self.modes = attrs.evolve(told, evidences=known)
+        self.modes = attrs.evolve(named, evidences=known)
 
     def _value_beside(self, positions: FloatArray) -> FloatArray:
         """Return U, with calls on which no draw depends."""

@@ -190,8 +190,7 @@ def run(
                 complaint = attempt.begin_warmup(found) or attempt.warm_up()
                 if complaint is None:
                     break
-                found = attempt.export_state()
-                plan = attempt.plan.drop_surrogate(complaint)
+                found, plan = attempt.export_state(), attempt.plan.drop_surrogate(complaint)
                 book.begin(plan)
                 attempt = Attempt(plan, book, rng)
             if not weighed:
@@ -199,7 +198,7 @@ def run(
                 attempt.draw()
             book.look_again()
             book.look_beyond()
-            attempt.weigh_modes(calls=True)
+        attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
             _reject(end)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -27,6 +28,9 @@ PRECISE, CALLS = 0.05, 200
 """Error of a logarithm of an evidence with which no call is made, and calls for one mode where U is
 not known at its draws."""
 
+VISITED = 0.01
+"""Part of the draws from which on a mode is looked at, though it has hardly any mass."""
+
 FEWEST = 16
 """Draws of a chain at a mode that say anything of it."""
 
@@ -43,7 +47,8 @@ class ModeVisits:
     """
 
     found: Modes  # all of them
-    modes: Modes  # those that matter
+    rows: IntArray  # those that matter, or that chains are at
+    modes: Modes  # these
     visited: IntArray  # the one of these that each draw is nearest to, shape (chains, draws)
     shares: FloatArray  # part of the draws at each of these, shape (k,)
     missed: BoolArray  # whether each of these is, shape (k,)
@@ -54,7 +59,10 @@ class ModeVisits:
     def of(cls, found: Modes, positions: FloatArray) -> ModeVisits:
         """Return where draws lie, from ``positions (chains, draws, dim)``."""
         chains, draws, dim = positions.shape
-        modes, rows = found.take(found.matters), positions.reshape(-1, dim)
+        rows = positions.reshape(-1, dim)
+        usual = np.bincount(found.nearest(rows), minlength=len(found)) > VISITED * len(rows)
+        taken = np.flatnonzero(found.matters | usual)
+        modes = found.take(taken)
         visited: IntArray = modes.nearest(rows).reshape(chains, draws)
         shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
         # no draw is where nearly all of the mode's normal approximation lies
@@ -64,6 +72,7 @@ class ModeVisits:
         np.add.at(went, (visited[:, :-1], visited[:, 1:]), 1)
         return cls(
             found=found,
+            rows=taken,
             modes=modes,
             visited=visited,
             shares=shares,
@@ -79,8 +88,8 @@ class ModeVisits:
 
     @property
     def first(self) -> IntArray:
-        """The first mode of each group."""
-        return np.asarray(np.unique(self.groups, return_index=True)[1])
+        """The first mode of each group, among all."""
+        return np.asarray(self.rows[np.unique(self.groups, return_index=True)[1]])
 
     @property
     def at(self) -> IntArray:
@@ -125,7 +134,7 @@ def _groups(modes: Modes, went: FloatArray, shares: FloatArray, missed: BoolArra
 
 
 def spreads(draws: FloatArray) -> FloatArray:
-    """Return usual standard deviations (n,) within chains, of which most stay at one mode."""
+    """Return the median over chains of their standard deviations (n,): most stay at one mode."""
     return np.asarray(np.median(draws.std(axis=1), axis=0))
 
 
@@ -189,8 +198,8 @@ class SeparateModes(Answering):
 
     @functools.cached_property
     def rhat(self) -> FloatArray:
-        """The largest R-hat among chains at one mode, shape (dim,)."""
-        at = [self.visited == k for k in range(len(self.logs))]
+        """The largest R-hat among chains at one mode that is more than negligible, shape (dim,)."""
+        at = [self.visited == k for k in np.flatnonzero(self.masses > LEFT_OUT)]
         each = [r_hat(_draws_at(here, self.draws)[0]) for here in at if len(_chains_at(here))]
         return np.asarray(np.max(each, axis=0))
 
@@ -281,19 +290,21 @@ def weigh_modes(
     most
         Calls of it for each mode at most.
     """
-    if len(positions[0]) < FEWEST or found.matters.sum() < 2:
+    if len(positions[0]) < FEWEST or len(found) < 2:
         return None
     visits = ModeVisits.of(found, positions)
+    if len(visits.modes) < 2:
+        return None
     if visits.joined:
         return _of_shares(visits, positions, values, rng, surrogate)
     first = visits.first
-    logs = found.laplace[found.matters][first]
+    logs = found.laplace[first]
     errors, doubt = np.full(len(first), np.nan), None
     alone = np.array([not len(_chains_at(visits.at == k)) for k in range(len(first))])
     for k in map(int, np.flatnonzero(~alone)):
         try:
             each = _evidence(visits, k, positions, values, rng, surrogate, exact, most)
-        except (ArithmeticError, ValueError, BudgetSpent):
+        except NumericalError:
             doubt = "the evidence of one is not known from its draws"
         else:
             logs[k], errors[k] = each.value, each.error
@@ -330,8 +341,7 @@ def weigh_answer(
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = total.value + np.log(mass.value)
         errors = np.sqrt(np.square(total.error) + np.square(mass.error / mass.value))
-    first = np.arange(len(modes))
-    return _of_all(found, first, (logs, errors, mass.value, mass.error))
+    return _of_all(found, np.flatnonzero(found.matters), (logs, errors, mass.value, mass.error))
 
 
 def _errors_of_masses(masses: FloatArray, errors: FloatArray) -> FloatArray:
@@ -344,16 +354,15 @@ def _errors_of_masses(masses: FloatArray, errors: FloatArray) -> FloatArray:
 
 def _of_all(
     found: Modes,
-    first: IntArray,
+    rows: IntArray,
     parts: tuple[FloatArray, ...],
     *,
     separate: bool = False,
     doubt: str | None = None,
 ) -> Evidences:
-    """Return the evidences of all modes, from parts (k,) of the ``first (k,)`` that matter."""
+    """Return the evidences of all modes, from parts (k,) of some ``rows (k,)``."""
     none = np.full(len(found), np.nan)
     columns = [none.copy(), none.copy(), np.zeros(len(found)), none.copy()]
-    rows = np.flatnonzero(found.matters)[first]
     for whole, part in zip(columns, parts, strict=True):
         whole[rows] = part
     names = ("logs", "errors", "masses", "mass_errors")
@@ -373,14 +382,11 @@ def _of_shares(
     shares, errors = visits.shares, np.nan_to_num(mean_error(at.astype(float)))
     largest, logs = int(np.argmax(shares)), np.full(len(shares), np.nan)
     of_logs = logs
-    with np.errstate(divide="ignore", invalid="ignore"):
-        try:
-            one = _evidence(visits, largest, positions, values, rng, surrogate)
-            logs = one.value + np.log(shares / shares[largest])
-            of_logs = np.sqrt(np.square(one.error) + np.square(errors / shares))
-        except (ArithmeticError, ValueError):
-            pass
-    return _of_all(visits.found, visits.groups, (logs, of_logs, shares, errors))
+    with np.errstate(divide="ignore", invalid="ignore"), contextlib.suppress(NumericalError):
+        one = _evidence(visits, largest, positions, values, rng, surrogate)
+        logs = one.value + np.log(shares / shares[largest])
+        of_logs = np.sqrt(np.square(one.error) + np.square(errors / shares))
+    return _of_all(visits.found, visits.rows, (logs, of_logs, shares, errors))
 
 
 def _evidence(
@@ -409,18 +415,18 @@ def _evidence(
 
     draws, known = _draws_at(visits.at == k, positions, values)
     found: list[Estimate] = []
-    if np.isfinite(known).all():
-        try:
+    is_known = bool(np.isfinite(known).all())
+    if is_known:
+        with contextlib.suppress(ArithmeticError, ValueError):
             found.append(evidence_of_chains(draws, known, rng, surrogate, within))
-        except (ArithmeticError, ValueError):
-            if exact is None:
-                raise
-        if exact is not None and not (found and found[0].error <= PRECISE):
-            found.append(bridge(within(exact), draws, rng, values=known, most=most))
-    elif exact is not None:
-        found.append(bridge(within(exact), draws, rng, most=most // 2))
-    else:
-        raise NumericalError("U is not known at the draws; pass the target")
+    if exact is not None and not (found and found[0].error <= PRECISE):
+        options: dict[str, Any] = (
+            {"values": known, "most": most} if is_known else {"most": most // 2}
+        )
+        with contextlib.suppress(ArithmeticError, ValueError, BudgetSpent):
+            found.append(bridge(within(exact), draws, rng, **options))
+    if not found:
+        raise NumericalError("the evidence of a mode is not known from its draws; draw more there")
     return min(found, key=lambda each: float(each.error))
 
 
