@@ -358,7 +358,7 @@ def _scored(
 class Warp:
     """A smooth map of each parameter by itself: x = centre + scale sinh((asinh z + lean) / tail).
 
-    With ``scales`` what is added to the centre is w, of which they make x.
+    With ``scales`` that is w in place of x - centre, and they make x - centre of it.
 
     It is the sinh-arcsinh transformation of Jones and Pewsey (2009, doi:10.1093/biomet/asp053),
     and takes the line onto the line. With ``lean`` 0 and ``tail`` 1 it is a shift and a scale.
