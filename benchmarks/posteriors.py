@@ -11,8 +11,9 @@ The folder has one folder for each posterior, with ``data.json`` and ``reference
 Each run is a process of its own with a limit of time, and adds its row to the output as a line of
 JSON; begun again, the bench goes on where it was, so changed code needs another file. It needs JAX;
 five posteriors have gradients by hand and do without. ``--only``, ``--methods`` and ``--seeds``
-take a part, ``--exact`` compares HMC and NUTS with NUTS of nutpie and NumPyro by gradients, ``--only-report`` prints the table of what there is. The method ``control`` is HMC
-from the reference's means: it shows that a density is that of the reference.
+take a part, ``--only-report`` prints the table of what there is. The method ``control`` is HMC
+from the reference's means: it shows that a density is that of the reference. With ``--exact`` the
+bench compares HMC and NUTS with NUTS of nutpie and NumPyro, by gradients of 1000 effective draws.
 """
 
 from __future__ import annotations

@@ -698,7 +698,8 @@ class Sampler(Protocol):
     def tunes(self) -> frozenset[str]:
         """Settings left free: ``step_size``, ``n_steps``, ``metric``, ``length`` or ``warp``.
 
-        ``heavy_warp`` is a warp that is learnt for parameters with heavy tails alone.
+        ``heavy_warp`` is a warp that is learnt for heavy tails alone, and for scales that depend on
+        other parameters.
         """
 
     @property

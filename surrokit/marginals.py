@@ -173,30 +173,18 @@ def fit_scales(
     if n < 100 or n < 5 * dim or dim < 2 or not (np.isfinite(spread) & (spread > 0)).all():
         return None
     units = (positions - centre) / spread
-    inverse = np.linalg.pinv(units.T @ units / n, hermitian=True)
-    logs = np.log(np.abs(units @ inverse) + 1e-300)  # in proportion to residuals
-    slopes = units.T @ (logs - logs.mean(axis=0)) / n
-    np.fill_diagonal(slopes, 0.0)
-    # draws of chains are dependent
-    least = max(WIDENS, 4.0 * _SD_OF_LOG / np.sqrt(n / 5.0))
-    strong = np.where(np.abs(slopes) > least, np.square(slopes), 0.0)
-    governs: BoolArray = np.zeros(dim, dtype=bool)
-    governed: BoolArray = np.zeros(dim, dtype=bool)
-    while (gains := (strong * ~governed[:, None] * ~governs).sum(axis=1) * ~governs).any():
-        first = int(np.argmax(gains))
-        governs[first] = True
-        governed |= (strong[first] > 0) & ~governs
+    slopes, governs, governed = _dependence(units)
     if not governs.any():
         return None
     pulled = None if gradients is None else gradients * spread
     found = _fit_widths(units, pulled, governed, governs, slopes)
-    # a parameter without a scale of its own may be the mean of others, and belong to their locations
+    # one that no scale is found for may be the mean of others, and belong to their locations
     for _ in range(MOST_MEANS):
-        left = [i for i in np.flatnonzero(governed) if i not in found]
-        if not left:
+        without = [i for i in np.flatnonzero(governed) if i not in found]
+        if not without:
             break
         ahead = governed.copy()
-        ahead[left[np.argmax(_shared(units, governed)[left])]] = False
+        ahead[without[np.argmax(_shared(units, governed)[without])]] = False
         better = _fit_widths(units, pulled, ahead, governs, slopes)
         if sum(fit.gain for fit in better.values()) <= sum(fit.gain for fit in found.values()):
             break
@@ -208,6 +196,31 @@ def fit_scales(
         locations[~governed, i] = spread[i] * fit.by_others / spread[~governed]
         widths[governs, i] = fit.by_governing / spread[governs]
     return (centre, scale, Scales(locations=locations, logs=widths)) if found else None
+
+
+def _dependence(units: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Return how log scales go by other parameters, (dim, dim), and which go by which, (dim,) each.
+
+    The first go by none, and the second by some of the first.
+    """
+    n, dim = units.shape
+    chance = 4.0 / np.sqrt(n / 5.0)  # draws of chains are dependent
+    correlations = units.T @ units / n
+    # what chance makes of a correlation is more than all of the residual where that is narrow
+    correlations[np.abs(correlations) < min(chance, 0.5)] = 0.0
+    left = units @ np.linalg.pinv(correlations, hermitian=True)  # in proportion to residuals
+    logs = np.log(np.abs(left - np.median(left, axis=0)) + 1e-300)
+    slopes = np.clip(units, -3.0, 3.0).T @ (logs - logs.mean(axis=0)) / n
+    np.fill_diagonal(slopes, 0.0)
+    least = max(WIDENS, chance * _SD_OF_LOG)
+    strong = np.where(np.abs(slopes) > least, np.square(slopes), 0.0)
+    governs: BoolArray = np.zeros(dim, dtype=bool)
+    governed: BoolArray = np.zeros(dim, dtype=bool)
+    while (gains := (strong * ~governed[:, None] * ~governs).sum(axis=1) * ~governs).any():
+        first = int(np.argmax(gains))
+        governs[first] = True
+        governed |= (strong[first] > 0) & ~governs
+    return slopes, governs, governed
 
 
 class _Width(NamedTuple):
@@ -258,7 +271,7 @@ def _fit_width(
     are known, slope (n,): of a normal y given all others they make them known exactly. What it
     gains is in nats a draw, over a constant scale.
     """
-    n, ones = len(y), np.ones((len(y), 1))
+    ones = np.ones((len(y), 1))
     design, widths = np.hstack([ones, others]), np.hstack([ones, governing])
     plain = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     by_width = np.concatenate([[0.0], start])
@@ -345,7 +358,7 @@ def _scored(
 class Warp:
     """A smooth map of each parameter by itself: x = centre + scale sinh((asinh z + lean) / tail).
 
-    With ``scales`` what is added to the centre is w, of which they make x.
+    With ``scales`` that is w in place of x - centre, and they make x - centre of it.
 
     It is the sinh-arcsinh transformation of Jones and Pewsey (2009, doi:10.1093/biomet/asp053),
     and takes the line onto the line. With ``lean`` 0 and ``tail`` 1 it is a shift and a scale.
@@ -429,8 +442,9 @@ def fit_warp(
 ) -> Warp | None:
     """Return a warp for positions (n, dim), with the identity as its covariance; None for none.
 
-    Gradients are those of U there (n, dim). Its scales depend on other parameters where that is so. By itself ``every`` parameter is bent
-    that is not normal, or those alone that have heavy tails on both sides.
+    Gradients are those of U there (n, dim). Scales depend on other parameters where that is so. If
+    they do not, ``every`` parameter that is not normal is bent, or those alone that have heavy
+    tails on both sides.
     """
     dim, scaled = positions.shape[1], fit_scales(positions, gradients)
     fit = fit_marginals if every else fit_heavy

@@ -61,7 +61,8 @@ class HMC(Sampler):
         warm-up. The metric is in these coordinates then. It takes an integrator that keeps value
         and gradient of positions, and no more. On narrow straight ridges it does harm: they
         become curved. None does so for parameters whose draws in warm-up have heavy tails on both
-        sides, where step size, number of steps and metric are left to be tuned, too.
+        sides, where step size, number of steps and metric are left to be tuned, too. Unless it is
+        False, scales that depend on other parameters, as in funnels, are learnt as well.
 
     Raises
     ------

@@ -33,7 +33,8 @@ class NUTS(Sampler):
     metric
         The kinetic energy.
     step_size
-        None leaves it to be tuned.
+        None leaves it to be tuned. With a metric that is tuned, too, paths go in coordinates that
+        warm-up learns, where it finds heavy tails, or scales that depend on other parameters.
     max_depth
         A path has at most 2 to this power points.
     slowed

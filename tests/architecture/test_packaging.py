@@ -135,6 +135,22 @@ def test_the_help_of_the_command_line_loads_nothing_heavy_and_no_public_name(pyt
     assert python(f"{code}\nprint('surrokit.public' in sys.modules)").endswith("False\n")
 
 
+def test_a_run_of_the_command_line_loads_no_statistics_but_its_own(python, tmp_path):
+    """Modules that a run as it comes does without, each of which takes a tenth of a second."""
+    without = (
+        "scipy.stats",
+        "scipy.signal",
+        "scipy.interpolate",
+        *HEAVY[-4:],
+        "arviz_stats",
+        "sklearn",
+    )
+    words = ["sample", "gaussian", "--draws", "20", "--json", str(tmp_path / "run.json")]
+    code = f"import sys, surrokit.cli.main as main\nmain.cli({words!r}, standalone_mode=False)"
+    loaded = f"\nprint([name for name in {without!r} if name in sys.modules])"
+    assert python(code + loaded).splitlines()[-1] == "[]"
+
+
 def test_public_names_hide_rooms_of_the_same_name_whoever_comes_first(python):
     code = "import surrokit.model.calls, surrokit as sk\nprint(sk.model.__name__, sk.errors)"
     assert python(code).startswith("model <module 'surrokit.errors'")

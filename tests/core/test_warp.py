@@ -5,13 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.interfaces import StepInfo
 from surrokit.kernel.tuning import Tuner
-from surrokit.marginals import Warp, fit_marginals
+from surrokit.marginals import Scales, Warp, fit_marginals, fit_scales
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
 from surrokit.warping import Warped
@@ -23,7 +24,14 @@ WARP = Warp(
     tail=np.array([0.6, 1.7]),
     covariance=np.eye(2),
 )
+SCALED = attrs.evolve(
+    WARP,
+    scales=Scales(
+        locations=np.array([[0.0, 0.4], [0.0, 0.0]]), logs=np.array([[0.0, -0.3], [0.0, 0.0]])
+    ),
+)
 WARPED = Warped(Banana(), WARP)
+BOTH = pytest.mark.parametrize("warp", [WARP, SCALED], ids=["by itself", "scaled by another"])
 
 
 @pytest.fixture
@@ -39,17 +47,27 @@ def skewness(positions):
 # --- the map ---
 
 
-def test_there_and_back(straight):
-    assert_allclose(WARP.straighten(WARP.bend(straight)), straight, rtol=1e-12, atol=1e-13)
+@BOTH
+def test_there_and_back(straight, warp):
+    assert_allclose(warp.straighten(warp.bend(straight)), straight, rtol=1e-11, atol=1e-12)
+
+
+@BOTH
+def test_its_volume_is_that_of_differences(straight, warp, differences):
+    columns = [differences(lambda z, i=i: warp.bend(z)[:, i], straight) for i in range(2)]
+    volume = np.linalg.slogdet(np.stack(columns, axis=1))[1]
+    assert_allclose(warp.log_volume(straight), volume, rtol=1e-5, atol=1e-6)
 
 
 # --- the potential ---
 
 
-def test_its_gradient_is_that_of_differences(straight, differences):
-    value, gradient = WARPED.value_and_gradient(straight)
-    assert_array_equal(WARPED.value(straight), value)
-    assert_allclose(gradient, differences(WARPED.value, straight), rtol=1e-5, atol=1e-6)
+@BOTH
+def test_its_gradient_is_that_of_differences(straight, warp, differences):
+    warped = Warped(Banana(), warp)
+    value, gradient = warped.value_and_gradient(straight)
+    assert_array_equal(warped.value(straight), value)
+    assert_allclose(gradient, differences(warped.value, straight), rtol=1e-5, atol=1e-6)
 
 
 def test_it_counts_the_volume():
@@ -83,13 +101,14 @@ def test_a_gradient_alone_costs_one(straight):
     assert (counting.positions["gradient"], counting.positions["value"]) == (7, 0)
 
 
-def test_what_is_kept_is_turned_into_what_is_evaluated(straight):
-    positions = WARP.bend(straight)
+@BOTH
+def test_what_is_kept_is_turned_into_what_is_evaluated(straight, warp):
+    warped, positions = Warped(Banana(), warp), warp.bend(straight)
     at_x = dict(zip(("value", "gradient"), Banana().value_and_gradient(positions), strict=True))
-    at_z = dict(zip(("value", "gradient"), WARPED.value_and_gradient(straight), strict=True))
-    for name, found in WARPED.straighten(at_x, straight).items():
+    at_z = dict(zip(("value", "gradient"), warped.value_and_gradient(straight), strict=True))
+    for name, found in warped.straighten(at_x, straight).items():
         assert_allclose(found, at_z[name], rtol=1e-10)
-    for name, found in WARPED.bend(at_z, straight).items():
+    for name, found in warped.bend(at_z, straight).items():
         assert_allclose(found, at_x[name], rtol=1e-8, atol=1e-10)
 
 
@@ -120,6 +139,61 @@ def test_a_few_draws_do_not_bend(rng):
     assert_array_equal(fit_marginals(np.full((9, 1), 4.0)).ravel(), [4.0, 1.0, 0.0, 1.0])
     assert fit_marginals(draws[:8])[2] == 0.0
     assert fit_marginals(draws)[2] > 0.3
+
+
+# --- scales that depend on others ---
+
+
+def funnel(rng, n):
+    """Return draws of Neal's funnel with six x, and gradients there."""
+    v = 3.0 * rng.standard_normal(n)
+    x = rng.standard_normal((n, 6)) * np.exp(0.5 * v)[:, None]
+    by_v = v / 9.0 + 3.0 - 0.5 * np.square(x).sum(axis=1) * np.exp(-v)
+    return np.column_stack([v, x]), np.column_stack([by_v, x * np.exp(-v)[:, None]])
+
+
+def hierarchy(rng, n):
+    """Return draws of eight effects, their mean, and the logarithm of their scale."""
+    mean, log_scale = 5.0 * rng.standard_normal(n), rng.standard_normal(n)
+    effects = mean[:, None] + np.exp(log_scale)[:, None] * rng.standard_normal((n, 8))
+    return np.column_stack([effects, mean, log_scale])
+
+
+def test_gradients_make_the_scales_of_a_funnel_known_exactly(rng):
+    centre, scale, scales = fit_scales(*funnel(rng, 400))
+    assert_allclose(scales.logs[0, 1:], 0.5, rtol=1e-6)
+    assert_allclose(centre[1:], 0.0, atol=1e-6)
+    assert_allclose(scale[1:] / np.exp(0.5 * centre[0]), 1.0, rtol=1e-5)
+    assert not scales.logs[1:].any()
+
+
+def test_draws_alone_tell_them_roughly(rng):
+    _, _, scales = fit_scales(funnel(rng, 800)[0])
+    assert_allclose(scales.logs[0, 1:], 0.5, atol=0.06)
+
+
+def test_a_mean_among_the_parameters_belongs_to_locations(rng):
+    """Effects go by it with slope one, and by the log scale with slope one; it goes by neither."""
+    _, _, scales = fit_scales(hierarchy(rng, 1000))
+    assert_allclose(scales.logs[9, :8], 1.0, atol=0.15)
+    assert_allclose(scales.locations[8, :8], 1.0, atol=0.1)
+    assert not scales.logs[:, 8:].any()
+
+
+@pytest.mark.parametrize("n", [100, 400, 4000])
+def test_normal_draws_have_no_scales_of_others(n):
+    """None in sixty tries each: more than one false alarm in twenty fails with 0.95."""
+    rng = np.random.default_rng(7)
+    shape = 0.9 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
+    draws = rng.multivariate_normal(np.zeros(10), shape, size=(60, n))
+    assert all(fit_scales(each) is None for each in draws)
+
+
+def test_few_draws_and_flat_ones_tell_nothing(rng):
+    draws, gradients = funnel(rng, 400)
+    assert fit_scales(draws[:90], gradients[:90]) is None
+    draws[:, 3] = 2.0
+    assert fit_scales(draws, gradients) is None
 
 
 # --- in warm-up ---

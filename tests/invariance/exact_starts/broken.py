@@ -28,6 +28,7 @@ from mutants import (
     SurrogateDecides,
 )
 from surrokit.compose import make
+from surrokit.marginals import Scales
 from surrokit.testing.wrappers import Wrapped
 from surrokit.warping import WarpedKernel
 
@@ -88,6 +89,24 @@ class VolumeLeftOut:
         return _WithoutVolume(inner=warped.inner, warped=warped.warped)
 
 
+@attrs.frozen
+class ScalesUncounted:
+    """A sampler in warped coordinates that takes scales which depend on others for constants."""
+
+    inner: Any
+
+    def bind(self, potential, tuning):
+        scales = tuning.warp.scales
+        uncounted = _WithoutTheirVolume(locations=scales.locations, logs=scales.logs)
+        warp = attrs.evolve(tuning.warp, scales=uncounted)
+        return self.inner.bind(potential, attrs.evolve(tuning, warp=warp))
+
+
+class _WithoutTheirVolume(Scales):
+    def log_volume(self, inner):
+        return np.zeros(len(inner))
+
+
 class _WithoutVolume(WarpedKernel):
     def _bent(self, proposal, log_volume):
         sound = super()._bent(proposal, log_volume)
@@ -146,6 +165,7 @@ left_out = partial(Control, "no log correction", _sampler(KineticEnergyLeftOut))
 jacobian = partial(Control, "no Jacobian", _decided_by(JacobianLeftOut))
 surrogate = partial(Control, "the surrogate decides", _surrogate_decides)
 no_volume = partial(Control, "no volume", _sampler(VolumeLeftOut))
+no_scales = partial(Control, "no volume of scales", _sampler(ScalesUncounted))
 no_far = partial(Control, "far points refused", _sampler(RefusesFarPoints, radius=4.0))
 nan_passes = partial(Control, "NaN is accepted", _decided_by(NaNIsZero))
 stops = partial(Control, "stops at the first move", _stops_at_first_move)
@@ -159,6 +179,7 @@ CONTROLS = (
     left_out("two normals", "gaussian", "quadratic"),
     left_out("two normals", "rmhmc", "quadratic"),
     no_volume("t, 3 degrees of freedom", "hmc, warped", "exact"),
+    no_scales("Neal's funnel", "hmc, warped", "exact"),
     no_far("Beta(0.3, 5)", "hmc", "quadratic"),
     surrogate("normal cut by inf", "sub-chain of hmc", "quadratic"),
     surrogate("a step in U", "hmc", "gp"),

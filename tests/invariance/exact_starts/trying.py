@@ -23,7 +23,7 @@ from surrokit.interfaces import (
     Tuning,
     changes_with_position,
 )
-from surrokit.marginals import Warp, fit_marginals
+from surrokit.marginals import Warp, fit_warp
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
 from surrokit.surrogate.by_modes import ByModes
@@ -155,8 +155,8 @@ def tuning(kernel: Kernel, case: Case) -> Tuning:
 
 def warp_of(draws: FloatArray) -> Warp:
     """Return the warp that a warm-up would learn from draws (n, dim)."""
-    centre, scale, lean, tail = fit_marginals(draws)
-    warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(draws.shape[1]))
+    warp = fit_warp(draws, every=True)
+    assert warp is not None
     return attrs.evolve(warp, covariance=np.cov(warp.straighten(draws).T))
 
 
