@@ -23,6 +23,10 @@ fitted to the row, too."""
 FAINTEST = 1e-13
 """Share of a mode at a position up to which its part is not evaluated there."""
 
+PLAUSIBLE, BEYOND = 20.0, 1.3
+"""Nats above a mode, beside one for each dimension, up to which rows tell how far it reaches, and
+how much farther its part is trusted."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class ByModes:
@@ -32,10 +36,14 @@ class ByModes:
     there. Their sum is one: where parts agree V is what they are, so that nothing counts twice. A
     mean of potentials, and not of densities: a part that is far too low at another mode counts for
     nothing there. All parts are on the scale of U, and the masses of modes are what they make them.
+
+    Beyond the ``reaches (k,)`` of the rows that it learnt from, in standard deviations of the
+    mode, a part is no lower than a quadratic potential that begins there at the mode's height.
     """
 
     parts: tuple[Potential, ...]
     modes: Modes
+    reaches: FloatArray = attrs.Factory(lambda self: np.full(len(self.parts), np.inf), True)
 
     @property
     def dim(self) -> int:
@@ -58,11 +66,16 @@ class ByModes:
 
     def _mean(self, shares: FloatArray, positions: FloatArray) -> FloatArray:
         values = np.zeros(len(positions))
-        for share, part in zip(shares, self.parts, strict=True):
+        for k, (share, part) in enumerate(zip(shares, self.parts, strict=True)):
             near = share > FAINTEST
             if near.any():
-                values[near] += share[near] * part.value(positions[near])
+                floor = self._floor(k, positions[near])
+                values[near] += share[near] * np.maximum(part.value(positions[near]), floor)
         return values
+
+    def _floor(self, k: int, positions: FloatArray) -> FloatArray:
+        squares = self.modes.squares(k, positions) - np.square(self.reaches[k])
+        return np.asarray(self.modes.values[k] + 0.5 * squares)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -70,10 +83,13 @@ class ByModes:
         shares = np.exp(logs)
         common = np.einsum("kn,knd->nd", shares, pulls)
         values, gradients = np.zeros(len(positions)), np.zeros_like(positions)
-        for share, pull, part in zip(shares, pulls, self.parts, strict=True):
+        for k, (share, pull, part) in enumerate(zip(shares, pulls, self.parts, strict=True)):
             near = share > FAINTEST
             if near.any():
-                value, slope = with_gradient(part).value_and_gradient(positions[near])
+                learnt, slope = with_gradient(part).value_and_gradient(positions[near])
+                floor = self._floor(k, positions[near])
+                value = np.maximum(learnt, floor)
+                slope = np.where((learnt < floor)[:, None], pull[near], slope)
                 values[near] += share[near] * value
                 slope = slope + value[:, None] * (common[near] - pull[near])
                 gradients[near] += share[near, None] * slope
@@ -119,11 +135,16 @@ def fit_by_modes(
         If the rows can be fitted at no mode.
     """
     parts: list[Potential] = []
+    reaches, dim = [], rows.positions.shape[1]
     for k, share in enumerate(np.exp(modes.log_shares(rows.positions))):
+        own = rows.take(np.asarray(share >= SHARED))
+        low = own.positions[own.values <= modes.values[k] + dim + PLAUSIBLE]
+        farthest = np.sqrt(np.max(modes.squares(k, low), initial=0.0))
+        reaches.append(BEYOND * max(farthest, np.sqrt(dim) + 2.0))
         try:
-            parts.append(fit(rows.take(np.asarray(share >= SHARED))))
+            parts.append(fit(own))
         except SurrogateFitError:
             if len(modes) == 1:
                 raise
             return fit_by_modes(fit, rows, modes.take(np.arange(len(modes)) != k))
-    return ByModes(parts=tuple(parts), modes=modes)
+    return ByModes(parts=tuple(parts), modes=modes, reaches=np.array(reaches))

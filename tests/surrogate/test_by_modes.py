@@ -27,7 +27,11 @@ def normal(mean, scale=1.0):
 
 
 def test_the_gradient_is_that_of_the_value(differences):
-    joined = ByModes(parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)), modes=MODES)
+    joined = ByModes(
+        parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)),
+        modes=MODES,
+        reaches=np.array([1.0, 2.0]),
+    )
     values, gradients = joined.value_and_gradient(POSITIONS)
     assert_allclose(values, joined.value(POSITIONS))
     made = differences(lambda q: joined.value(q)[:, None], POSITIONS)[:, 0]
@@ -95,6 +99,22 @@ def test_jumps_go_to_all_modes_by_their_masses():
     masses = joined.jumps.shares
     # densities that are one at their modes, so that masses are the roots of determinants
     assert_allclose((masses - 0.1) / 0.8, np.array([1.0, 0.3]) / 1.3, atol=0.1)
+
+
+def test_a_part_rises_away_from_its_rows_and_is_what_it_is_about_them():
+    flat = normal((0.0, 0.0), 1e4)
+    near = np.array([[0.5, 0.0], [0.0, 2.0]])
+
+    def fit(rows):
+        return flat
+
+    rows = Evaluations(positions=near, values=np.zeros(2))
+    joined = fit_by_modes(fit, rows, MODES.take(np.array([0])))
+    (reach,) = joined.reaches
+    assert reach == 1.3 * (np.sqrt(2.0) + 2.0)
+    far = np.array([[30.0, 0.0]])
+    assert_allclose(joined.value(far), 0.5 * (900.0 - reach**2))
+    assert_allclose(joined.value(near), flat.value(near))
 
 
 def test_moves_are_as_wide_as_modes_and_not_as_far_as_these_are_apart():
