@@ -23,9 +23,9 @@ fitted to the row, too."""
 FAINTEST = 1e-13
 """Share of a mode at a position up to which its part is not evaluated there."""
 
-PLAUSIBLE, BEYOND = 20.0, 1.3
-"""Nats above a mode, beside one for each dimension, up to which rows tell how far it reaches, and
-how much farther its part is trusted."""
+BELOW, SLACK = 2.0, 0.5
+"""Nats below the least row at which the floor of a part begins, and part of its rise that the rows
+allow at most."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -37,13 +37,14 @@ class ByModes:
     mean of potentials, and not of densities: a part that is far too low at another mode counts for
     nothing there. All parts are on the scale of U, and the masses of modes are what they make them.
 
-    Beyond the ``reaches (k,)`` of the rows that it learnt from, in standard deviations of the
-    mode, a part is no lower than a quadratic potential that begins there at the mode's height.
+    Where there are no rows a part may be far too low. It counts as no lower than a multiple of the
+    mode's quadratic potential, ``lowest (k,)`` at the mode, that all its rows are well above.
     """
 
     parts: tuple[Potential, ...]
     modes: Modes
-    reaches: FloatArray = attrs.Factory(lambda self: np.full(len(self.parts), np.inf), True)
+    lowest: FloatArray = attrs.Factory(lambda self: np.full(len(self.parts), -np.inf), True)
+    rises: FloatArray = attrs.Factory(lambda self: np.zeros(len(self.parts)), True)
 
     @property
     def dim(self) -> int:
@@ -74,8 +75,8 @@ class ByModes:
         return values
 
     def _floor(self, k: int, positions: FloatArray) -> FloatArray:
-        squares = self.modes.squares(k, positions) - np.square(self.reaches[k])
-        return np.asarray(self.modes.values[k] + 0.5 * squares)
+        rise = 0.5 * self.rises[k] * self.modes.squares(k, positions)
+        return np.asarray(self.lowest[k] + rise)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -89,7 +90,7 @@ class ByModes:
                 learnt, slope = with_gradient(part).value_and_gradient(positions[near])
                 floor = self._floor(k, positions[near])
                 value = np.maximum(learnt, floor)
-                slope = np.where((learnt < floor)[:, None], pull[near], slope)
+                slope = np.where((learnt < floor)[:, None], self.rises[k] * pull[near], slope)
                 values[near] += share[near] * value
                 slope = slope + value[:, None] * (common[near] - pull[near])
                 gradients[near] += share[near, None] * slope
@@ -135,16 +136,18 @@ def fit_by_modes(
         If the rows can be fitted at no mode.
     """
     parts: list[Potential] = []
-    reaches, dim = [], rows.positions.shape[1]
+    lowest, rises = [], []
     for k, share in enumerate(np.exp(modes.log_shares(rows.positions))):
         own = rows.take(np.asarray(share >= SHARED))
-        low = own.positions[own.values <= modes.values[k] + dim + PLAUSIBLE]
-        farthest = np.sqrt(np.max(modes.squares(k, low), initial=0.0))
-        reaches.append(BEYOND * max(farthest, np.sqrt(dim) + 2.0))
+        lowest.append(np.min(own.values, initial=modes.values[k]) - BELOW)
+        with np.errstate(divide="ignore"):
+            allowed = 2.0 * (own.values - lowest[k]) / modes.squares(k, own.positions)
+        rises.append(SLACK * np.min(allowed, initial=1.0))
         try:
             parts.append(fit(own))
         except SurrogateFitError:
             if len(modes) == 1:
                 raise
             return fit_by_modes(fit, rows, modes.take(np.arange(len(modes)) != k))
-    return ByModes(parts=tuple(parts), modes=modes, reaches=np.array(reaches))
+    floors = {"lowest": np.array(lowest), "rises": np.array(rises)}
+    return ByModes(parts=tuple(parts), modes=modes, **floors)

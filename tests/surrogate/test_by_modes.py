@@ -30,7 +30,8 @@ def test_the_gradient_is_that_of_the_value(differences):
     joined = ByModes(
         parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)),
         modes=MODES,
-        reaches=np.array([1.0, 2.0]),
+        lowest=np.array([-1.0, 0.2]),
+        rises=np.array([0.9, 0.5]),
     )
     values, gradients = joined.value_and_gradient(POSITIONS)
     assert_allclose(values, joined.value(POSITIONS))
@@ -102,19 +103,17 @@ def test_jumps_go_to_all_modes_by_their_masses():
 
 
 def test_a_part_rises_away_from_its_rows_and_is_what_it_is_about_them():
+    """Where it is lower than half of the quadratic potential that the rows allow."""
     flat = normal((0.0, 0.0), 1e4)
     near = np.array([[0.5, 0.0], [0.0, 2.0]])
-
-    def fit(rows):
-        return flat
-
-    rows = Evaluations(positions=near, values=np.zeros(2))
-    joined = fit_by_modes(fit, rows, MODES.take(np.array([0])))
-    (reach,) = joined.reaches
-    assert reach == 1.3 * (np.sqrt(2.0) + 2.0)
-    far = np.array([[30.0, 0.0]])
-    assert_allclose(joined.value(far), 0.5 * (900.0 - reach**2))
+    rows = Evaluations(positions=near, values=np.array([0.1, 0.5]))
+    joined = fit_by_modes(lambda _: flat, rows, MODES.take(np.array([0])))
     assert_allclose(joined.value(near), flat.value(near))
+    far = np.array([[30.0, 0.0]])
+    assert_allclose(joined.value(far), -2.0 + 0.25 * 900.0)
+    banana = Evaluations(positions=np.array([[0.0, 10.0]]), values=np.array([3.0]))
+    curved = fit_by_modes(lambda _: flat, banana, MODES.take(np.array([0])))
+    assert_allclose(curved.value(far), -2.0 + 0.5 * 0.05 * 900.0)
 
 
 def test_moves_are_as_wide_as_modes_and_not_as_far_as_these_are_apart():
