@@ -168,10 +168,15 @@ class Jumps:
         (Cappe, Douc, Guillin, Marin and Robert 2008, doi:10.1007/s11222-008-9059-x).
         """
         rng = np.random.default_rng(0)  # as V is the same in every fit
-        laws, logs = [], []
+        laws: list[StudentT] = []
+        logs: list[float] = []
+
+        def density_of(k: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda positions: -terms(positions)[k]
+
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
             law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
-            found = _Fitted.to(law, lambda positions, k=k: -terms(positions)[k], rng)
+            found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
             logs.extend(np.log(found.jumps.shares) + found.height)
         return cls._of(laws, logs)
