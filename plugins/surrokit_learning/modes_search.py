@@ -164,7 +164,7 @@ class ModeSearch:
     def _new(self) -> int:
         """How many modes matter beside the first, while further searches may find others.
 
-        Searches end at more and more places in a funnel, next to all of which have no mass.
+        Searches end at more and more places in a funnel, and nearly all of these have no mass.
         """
         modes = self._modes
         if modes is None or len(modes) < 2:
