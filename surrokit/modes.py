@@ -178,6 +178,16 @@ class Modes:
         bound = betaincinv(once + 1.0, all_of_them - once, 0.95)
         return once / all_of_them, float(bound)
 
+    @property
+    def hidden(self) -> float:
+        """Expected number of modes at which no search has ended, if all are found as easily.
+
+        That is k exp(-n / k), by n searches that ended at k modes; a mode that few starts lead to
+        is not counted.
+        """
+        n, k = int(self.ended.sum()), len(self)
+        return 0.0 if self.concave else k * float(np.exp(-n / k))
+
     def name_places(self, labels: list[str], sds: FloatArray) -> list[str]:
         """Return each mode's place in words, by the four numbers in which modes differ most.
 

@@ -36,8 +36,8 @@ SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
 
 UNSEEN = 0.1
-"""Bound of the part of further searches that end at other modes, below which none are made once
-two searches have found each of several modes."""
+"""Bound of the part of further searches that end at other modes, and expected number of modes that
+are hidden, below which none are made once two searches have found each of several modes."""
 
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
@@ -170,8 +170,9 @@ class ModeSearch:
         if modes is None or len(modes) < 2:
             return 0
         part, bound = modes.unseen()
+        left = part > 0.0 or bound > UNSEEN or modes.hidden > UNSEEN
         known = max(int(np.count_nonzero(modes.matters)) - 1, 0)
-        return known if part > 0.0 or bound > UNSEEN else 0
+        return known if left else 0
 
     @property
     def _spare(self) -> int:

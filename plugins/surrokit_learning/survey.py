@@ -166,7 +166,11 @@ class Survey:
     @property
     def region(self) -> Region:
         """Where a surrogate of the points seen is trusted."""
-        return find_region(self.seen, self.covariance, by_values=not self.by_gradients)
+        covariance, modes = self.covariance, self.several
+        if covariance is not None and modes is not None:  # that is within modes
+            away = modes.positions - modes.masses @ modes.positions
+            covariance = covariance + (away.T * modes.masses) @ away
+        return find_region(self.seen, covariance, by_values=not self.by_gradients)
 
     def promising(self, positions: FloatArray) -> BoolArray:
         """Return at which positions (k, dim) the target is not likely to fail."""
@@ -267,7 +271,7 @@ class Survey:
             return centre + half * moves, np.zeros(n)
         modes = self.several
         if modes is not None:
-            self.covariance = modes.covariance
+            self.covariance = np.einsum("k,kij->ij", modes.masses, modes.covariances)
             return normal_design(modes.positions, modes.covariances, n, rng)
         self.covariance = self._first_covariance()
         if self.hessian is None:  # the covariance is better known with every batch

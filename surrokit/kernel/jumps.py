@@ -168,10 +168,15 @@ class Jumps:
         (Cappe, Douc, Guillin, Marin and Robert 2008, doi:10.1007/s11222-008-9059-x).
         """
         rng = np.random.default_rng(0)  # as V is the same in every fit
-        laws, logs = [], []
+        laws: list[StudentT] = []
+        logs: list[float] = []
+
+        def density_of(k: int) -> Callable[[FloatArray], FloatArray]:
+            return lambda positions: -terms(positions)[k]
+
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
             law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
-            found = _Fitted.to(law, lambda positions, k=k: -terms(positions)[k], rng)
+            found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
             logs.extend(np.log(found.jumps.shares) + found.height)
         return cls._of(laws, logs)
@@ -259,13 +264,15 @@ class _Fitted:
         if not np.isfinite(height):
             return attrs.evolve(self, height=height)
         effective = np.exp(2.0 * np.logaddexp.reduce(logs) - np.logaddexp.reduce(2.0 * logs))
-        shares = 0.95 * np.exp(heights - height) + 0.05 / len(laws)
-        jumps = Jumps(laws=tuple(law for law, _ in adapted), shares=shares / shares.sum())
+        shares = 0.75 * np.exp(heights - height) + 0.05 / len(laws)
+        shares[0] += 0.2
+        first = laws[0] if len(laws) > 1 else adapted[0][0]  # a wide one stays, to see tails
+        jumps = Jumps(laws=(first, *(law for law, _ in adapted[1:])), shares=shares / shares.sum())
         good = float(effective) / len(draws)
         return _Fitted(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
 
     def split(self, rng: np.random.Generator) -> _Fitted:
-        """Return a mixture with narrower laws beside the one, about draws far from one another."""
+        """Return a mixture of a wide law, and narrow ones about draws far from one another."""
         (law,), weights = self.jumps.laws, np.exp(self.log_weights - self.log_weights.max())
         few = rng.choice(len(weights), size=len(weights) // 4, p=weights / weights.sum())
         rows = np.unique(self.draws[few], axis=0)
@@ -275,7 +282,7 @@ class _Fitted:
             chosen.append(int(np.argmax(apart)))
             apart = np.minimum(apart, np.square(standard - standard[chosen[-1]]).sum(axis=1))
         pieces = [attrs.evolve(law, centre=row, factor=0.5 * law.factor) for row in rows[chosen]]
-        laws = (law, *pieces)
+        laws = (attrs.evolve(law, factor=2.0 * law.factor), *pieces)
         jumps = Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
         return attrs.evolve(self, jumps=jumps)
 

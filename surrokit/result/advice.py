@@ -16,6 +16,7 @@ from surrokit.diagnostics import (
     energy_information,
 )
 from surrokit.interfaces import Status
+from surrokit.kernel.jumps import jumps_of
 from surrokit.marginals import heavy_tails
 from surrokit.modes import Modes
 from surrokit.result.records import Finding, note, warning
@@ -353,15 +354,22 @@ def modes_left(run: Run) -> Iterator[Finding]:
         )
 
 
+HIDDEN = 0.1
+"""Expected number of modes that no search has ended at, above which they are warned of."""
+
+
 def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
     """Yield that searches kept ending in new places, or that hardly any ended in one."""
     if modes.concave or not len(run.kept):
         return
-    joined = ModeVisits.of(modes, run.kept.positions).joined
+    # chains that jump go to the modes that are known, and speak for no other
+    jumps = run.adaptation.jumps or jumps_of(run.surrogate) is not None
+    joined = not jumps and ModeVisits.of(modes, run.kept.positions).joined
     # what Modes.unseen says where modes that draws join count as one
     part, bound = modes.unseen(modes.matters if joined else None)
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
-    if part == 0.0 and most >= 3:  # searches that ended at one mode: little speaks for others
+    hidden = 0.0 if joined else modes.hidden
+    if part == 0.0 and most >= 3 and hidden <= HIDDEN:  # little speaks for others
         return
     ends = list(zip(modes.ended, modes.values, strict=True))
     heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
@@ -370,6 +378,11 @@ def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
         f" ({heights}{', ...' if len(ends) > 6 else ''}), and {part:.0%} of further ones would end "
         f"at a new mode of unknown mass (Good and Turing; at most {bound:.0%}, probability 0.95)"
     )
+    if hidden > HIDDEN:
+        what += (
+            f"; so few searches miss {hidden:.2g} modes, if all are found as easily, and these may "
+            f"have {hidden / (hidden + len(modes)):.0%} of the mass if they are alike"
+        )
     if modes.ended.sum() == 1:
         what = (
             f"a single search for modes of {modes.searches} ended, so that other modes of unknown "

@@ -23,6 +23,10 @@ fitted to the row, too."""
 FAINTEST = 1e-13
 """Share of a mode at a position up to which its part is not evaluated there."""
 
+BELOW, SLACK = 2.0, 0.5
+"""Nats below the least row at which the floor of a part begins, and part of its rise that the rows
+allow at most."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class ByModes:
@@ -32,10 +36,15 @@ class ByModes:
     there. Their sum is one: where parts agree V is what they are, so that nothing counts twice. A
     mean of potentials, and not of densities: a part that is far too low at another mode counts for
     nothing there. All parts are on the scale of U, and the masses of modes are what they make them.
+
+    Where there are no rows a part may be far too low. It counts as no lower than a multiple of the
+    mode's quadratic potential, ``lowest (k,)`` at the mode, that all its rows are well above.
     """
 
     parts: tuple[Potential, ...]
     modes: Modes
+    lowest: FloatArray = attrs.Factory(lambda self: np.full(len(self.parts), -np.inf), True)
+    rises: FloatArray = attrs.Factory(lambda self: np.zeros(len(self.parts)), True)
 
     @property
     def dim(self) -> int:
@@ -58,11 +67,16 @@ class ByModes:
 
     def _mean(self, shares: FloatArray, positions: FloatArray) -> FloatArray:
         values = np.zeros(len(positions))
-        for share, part in zip(shares, self.parts, strict=True):
+        for k, (share, part) in enumerate(zip(shares, self.parts, strict=True)):
             near = share > FAINTEST
             if near.any():
-                values[near] += share[near] * part.value(positions[near])
+                floor = self._floor(k, positions[near])
+                values[near] += share[near] * np.maximum(part.value(positions[near]), floor)
         return values
+
+    def _floor(self, k: int, positions: FloatArray) -> FloatArray:
+        rise = 0.5 * self.rises[k] * self.modes.squares(k, positions)
+        return np.asarray(self.lowest[k] + rise)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
@@ -70,10 +84,13 @@ class ByModes:
         shares = np.exp(logs)
         common = np.einsum("kn,knd->nd", shares, pulls)
         values, gradients = np.zeros(len(positions)), np.zeros_like(positions)
-        for share, pull, part in zip(shares, pulls, self.parts, strict=True):
+        for k, (share, pull, part) in enumerate(zip(shares, pulls, self.parts, strict=True)):
             near = share > FAINTEST
             if near.any():
-                value, slope = with_gradient(part).value_and_gradient(positions[near])
+                learnt, slope = with_gradient(part).value_and_gradient(positions[near])
+                floor = self._floor(k, positions[near])
+                value = np.maximum(learnt, floor)
+                slope = np.where((learnt < floor)[:, None], self.rises[k] * pull[near], slope)
                 values[near] += share[near] * value
                 slope = slope + value[:, None] * (common[near] - pull[near])
                 gradients[near] += share[near, None] * slope
@@ -119,11 +136,18 @@ def fit_by_modes(
         If the rows can be fitted at no mode.
     """
     parts: list[Potential] = []
+    lowest, rises = [], []
     for k, share in enumerate(np.exp(modes.log_shares(rows.positions))):
+        own = rows.take(np.asarray(share >= SHARED))
+        lowest.append(np.min(own.values, initial=modes.values[k]) - BELOW)
+        with np.errstate(divide="ignore"):
+            allowed = 2.0 * (own.values - lowest[k]) / modes.squares(k, own.positions)
+        rises.append(SLACK * np.min(allowed, initial=1.0))
         try:
-            parts.append(fit(rows.take(np.asarray(share >= SHARED))))
+            parts.append(fit(own))
         except SurrogateFitError:
             if len(modes) == 1:
                 raise
             return fit_by_modes(fit, rows, modes.take(np.arange(len(modes)) != k))
-    return ByModes(parts=tuple(parts), modes=modes)
+    floors = {"lowest": np.array(lowest), "rises": np.array(rises)}
+    return ByModes(parts=tuple(parts), modes=modes, **floors)

@@ -179,6 +179,21 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
         assert not enough.verdict.named("unseen_modes")
 
 
+@pytest.mark.parametrize(("each", "warned"), [(2, True), (4, False)])
+def test_modes_found_as_easily_as_the_known_ones_may_be_missing(sound, each, warned):
+    modes = Modes(
+        positions=np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]]),
+        values=np.zeros(3),
+        covariances=np.stack([np.eye(2)] * 3),
+        ended=np.full(3, each),
+    )
+    found = judged(sound, modes=modes).verdict.named("unseen_modes")
+    assert bool(found) == warned
+    if warned:
+        assert "so few searches miss 0.41 modes, if all are found as easily" in found[0].message
+        assert "12% of the mass if they are alike" in found[0].message
+
+
 # --- chains that do not move, and what is blamed ---
 
 START = np.array([1.0, 1.0])
