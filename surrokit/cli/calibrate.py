@@ -23,6 +23,7 @@ NOT_UNIFORM = 3  #: Exit status where ranks are not uniform.
 @options.number(
     "--max-calls", help="Make no more exact calls than so many.  [default: 15 for each data set]"
 )
+@click.option("--surrogate", help="Learn with this surrogate, such as quadratic, the fastest.")
 @options.whole("--seed", help="Seed the random numbers, for reproducible ranks.")
 @options.settings(help="Set what the target is made with, such as target.path=FILE; repeatable.")
 @options.with_workers
@@ -32,6 +33,7 @@ def calibrate_command(
     target: str,
     n: int,
     max_calls: float | None,
+    surrogate: str | None,
     seed: int | None,
     settings: tuple[str, ...],
     one_by_one: bool,
@@ -62,6 +64,7 @@ def calibrate_command(
         in_single_rows(exact) if one_by_one else exact,
         n=n,
         max_calls=max_calls,
+        surrogate=surrogate,
         compute=Compute(**given),
         seed=seed,
     )

@@ -1,4 +1,4 @@
-"""Draws of priors: of those beside parameters, of normal ones, and of flat ones between bounds."""
+"""Simulated data: the energy that draws them, and draws of priors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,33 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from surrokit.capabilities import FORWARD
 from surrokit.coordinates.distributions import quantiles
 from surrokit.coordinates.parameters import Parameters
-from surrokit.errors import ConfigurationError
+from surrokit.errors import CapabilityError, ConfigurationError
+from surrokit.model.model import Wrapper
+from surrokit.potentials import Potential
 from surrokit.targets.energies import ObservedEnergy
 from surrokit.targets.gaussian import GaussianPrior
 from surrokit.types import FloatArray
+
+
+def observed_energy(exact: Potential) -> ObservedEnergy:
+    """Return the energy of a target's data, in the user's coordinates.
+
+    CapabilityError is raised if it has none from which data can be drawn.
+    """
+    inner: Any = exact
+    while isinstance(inner, Wrapper):
+        inner = inner.inner
+    energy = getattr(inner, "energy", None) if FORWARD in exact.capabilities else None
+    if not isinstance(energy, ObservedEnergy):
+        raise CapabilityError(
+            "simulated data need a forward map with errors that can be drawn; make the "
+            "target by model.posterior or surrokit.forward_potential, with data and noise_sd"
+        )
+    return energy
+
 
 Law: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 """Draws the numbers of a parameter, shape (n, size)."""
