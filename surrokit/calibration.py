@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from itertools import combinations
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -117,8 +117,8 @@ def calibrate(
         Makes data (m,) from a generator, outputs (m,) and a position (dim,); None for the errors of
         the target.
     surrogate
-        As for :func:`surrokit.sample`; ``"quadratic"`` is many times as fast as the default, and
-        enough where posteriors are near to normal.
+        As for :func:`surrokit.sample`; None for a quadratic one, which is fitted in milliseconds,
+        and the usual one where that is not accepted.
     max_calls
         Limit of all calls; 15 for each data set by default.
     compute
@@ -147,10 +147,7 @@ def calibrate(
     exact = check_target(Composer(default_catalogue()).make("potential", target))
     most = 15.0 * n if max_calls is None else float(max_calls)
     with check_compute(compute).spread(exact) as spread, one_thread():
-        learns = Composer(default_catalogue()).make(
-            "surrogate", surrogate or default_catalogue().pick("surrogate")
-        )
-        series = _Series(spread, prior, simulate, learns, most, read_seed(seed))
+        series = _Series(spread, prior, simulate, _surrogates(surrogate), most, read_seed(seed))
         found = [*series.ranks(n)]
     labels, ranks = series.labels, [each for each in found if each is not None]
     return Calibration(
@@ -172,7 +169,7 @@ class _Series:
         exact: Potential,
         prior: Run | Mapping[str, Any] | None,
         simulate: Simulate | None,
-        surrogate: Surrogate,
+        surrogates: list[Surrogate],
         most: float,
         rng: np.random.Generator,
     ) -> None:
@@ -185,7 +182,7 @@ class _Series:
             self._laws = prior_laws(parameters_of(exact), self._energy, prior or {})
         self._simulate, self._most, self._rng = simulate, most, rng
         self._with_jacobians = JACOBIAN in exact.capabilities
-        self._surrogate = surrogate
+        self._surrogates = surrogates
         self._rows: list[Evaluations] = []
 
     def ranks(self, n: int) -> Iterator[tuple[FloatArray, float] | None]:
@@ -236,10 +233,12 @@ class _Series:
     def _rank(self, true: Evaluations, most: float) -> tuple[FloatArray, float] | None:
         """Return the ranks of true parameters, by so many calls at most."""
         energy, before = self._energy_of(true), self.target.n_calls
-        for _ in range(MOST_ROUNDS):
+        for i in range(MOST_ROUNDS):
             if self.target.n_calls - before + RANKED > most:
                 break
-            surrogate = self._fit(energy)
+            surrogate = self._fit(
+                energy, self._surrogates[i * len(self._surrogates) // MOST_ROUNDS]
+            )
             drawn = None if surrogate is None else self._resample(surrogate, energy)
             if surrogate is None or drawn is None:
                 self._rows.append(self._evaluate(self._nearby(energy), learns=True))
@@ -280,12 +279,12 @@ class _Series:
         rows = near_least(rows.take(np.isfinite(rows.values)))
         return rows.take(np.argsort(rows.values, kind="stable")[:MOST_ROWS])
 
-    def _fit(self, energy: Energy) -> Potential | None:
+    def _fit(self, energy: Energy, surrogate: Surrogate) -> Potential | None:
         capabilities = self.target.capabilities
         problem = LearningProblem(
             dim=self.target.dim, capabilities=capabilities, energy=energy, is_density=True
         )
-        learner = self._surrogate.learner(problem, self._rng)
+        learner = surrogate.learner(problem, self._rng)
         try:
             learner.observe(self._rows_under(energy))
             return learner.fit()
@@ -320,6 +319,21 @@ class _Series:
             return self._draw(TESTED)
         moves = self._rng.standard_normal((TESTED, self.target.dim)) * rows.positions.std(axis=0)
         return np.asarray(rows.positions[0] + moves / 3.0)
+
+
+def _surrogates(given: Surrogate | Spec | None) -> list[Surrogate]:
+    """Return surrogates to learn with, those of earlier rounds first."""
+    composer = Composer(default_catalogue())
+    quick = composer.catalogue.serving("surrogate", "normal")
+    names = [given] if given is not None else [composer.catalogue.pick("surrogate")]
+    if given is None and quick is not None:
+        names.insert(0, quick.name)
+    found = [composer.make("surrogate", name) for name in names]
+    if not all(hasattr(each, "learner") for each in found):
+        raise ConfigurationError(
+            f"calibration needs a surrogate that learns, got {given!r}; leave it out"
+        )
+    return found
 
 
 def _law_at(mode: Mode, rows: Evaluations) -> StudentT:

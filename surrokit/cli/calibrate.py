@@ -23,7 +23,7 @@ NOT_UNIFORM = 3  #: Exit status where ranks are not uniform.
 @options.number(
     "--max-calls", help="Make no more exact calls than so many.  [default: 15 for each data set]"
 )
-@click.option("--surrogate", help="Learn with this surrogate, such as quadratic, the fastest.")
+@click.option("--surrogate", help="Learn with this surrogate.  [default: a quick one first]")
 @options.whole("--seed", help="Seed the random numbers, for reproducible ranks.")
 @options.settings(help="Set what the target is made with, such as target.path=FILE; repeatable.")
 @options.with_workers

@@ -159,12 +159,12 @@ def test_a_linear_map_is_calibrated_at_nine_calls_a_data_set(right):
         (1.0, {"simulate": scattered(2.5)}, "a"),
         (1.0, {"simulate": scattered(0.4)}, "log density"),
         (1.0, {"simulate": lambda rng, f, q: f + DESIGN[:, 0] + rng.standard_normal(6)}, "a"),
-        (5.0, {"prior": {"b": stats.norm(1.0, 6.0)}}, "b"),
-        (5.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b"),
+        (10.0, {"prior": {"b": stats.norm(1.0, 6.0)}}, "b"),
+        (10.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b"),
     ],
 )
 def test_wrong_errors_and_priors_are_found(noise, settings, wrong):
-    found = sk.calibrate(linear(noise), n=60, seed=1, **settings)
+    found = sk.calibrate(linear(noise), n=80, seed=1, **settings)
     assert any(f"'{wrong}'" in each.message for each in found.verdict.warnings), found
 
 
@@ -247,6 +247,7 @@ def test_a_run_is_a_prior_whose_data_count_in_each_posterior():
     ("settings", "message"),
     [
         ({"n": 0}, "n and max_calls must be numbers of at least 1"),
+        ({"surrogate": "gaussian"}, "no surrogate is named 'gaussian'"),
         ({"max_calls": np.nan}, "n and max_calls must be numbers of at least 1"),
         ({"prior": {"c": stats.norm()}}, "no parameter is named 'c'"),
         ({"prior": {"a": 3.0}}, "no prior of 'a' can be drawn from"),
@@ -280,6 +281,34 @@ def test_other_data_are_as_many():
     energy = linear().energy
     with pytest.raises(ShapeError, match="must have shape"):
         energy.with_data(np.zeros(3))
+
+
+# --- predictions ---
+
+
+def test_prior_predictive_data_have_the_prior_and_the_errors():
+    """Means within 5 standard errors, sds within 15 %; false alarms: 1 in 1000."""
+    model = sk.model(lambda q: DESIGN @ q, lambda q: DESIGN, parameters=PRIORS)
+    settings = {"data": np.zeros(6), "noise_sd": 1.0}
+    found = model.prior_predictive(400, seed=1, **settings)
+    assert abs(found["b"].mean() - 1.0) < 5.0 * 2.0 / 20.0
+    assert abs(found["b"].std() / 2.0 - 1.0) < 0.15
+    draws = np.stack([found["a"], found["b"]], axis=1)
+    np.testing.assert_allclose(found["outputs"], draws @ DESIGN.T)
+    assert abs((found["data"] - found["outputs"]).std() - 1.0) < 0.15
+    assert len(model) == 400
+    with pytest.raises(ConfigurationError, match="n must be a whole number of at least 1"):
+        model.prior_predictive(0, **settings)
+
+
+def test_a_run_of_a_forward_model_predicts_outputs_and_data():
+    run = sk.sample(linear(), sampler="hmc", surrogate="none", seed=1, progress=False)
+    outputs, data = run.predict(), run.predict(kind="response", seed=1)
+    np.testing.assert_allclose(outputs["mean"], run.outputs.mean(axis=(0, 1)))
+    assert np.all(data["sd"] > 0.9)
+    assert np.all(outputs["sd"] < 0.9)
+    assert np.all((outputs["lower"] < outputs["mean"]) & (outputs["mean"] < outputs["upper"]))
+    assert [*run.predict(interval=None)] == ["mean", "sd"]
 
 
 # --- the command ---
