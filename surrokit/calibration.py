@@ -331,7 +331,8 @@ def _surrogates(given: Surrogate | Spec | None) -> list[Surrogate]:
     found = [composer.make("surrogate", name) for name in names]
     if not all(hasattr(each, "learner") for each in found):
         raise ConfigurationError(
-            f"calibration needs a surrogate that learns, got {given!r}; leave it out"
+            f"calibration needs a surrogate that learns, got a {type(given).__name__}; name "
+            "another, or leave it out"
         )
     return found
 
