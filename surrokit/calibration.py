@@ -586,8 +586,8 @@ def _judge(found: Calibration) -> Iterator[Finding]:
     if found.failures:
         yield note(
             "failures",
-            f"draws of the prior at which the model failed, {found.failures} in all, were drawn anew: "
-            "ranks are those under the prior where the model works",
+            f"draws of the prior at which the model failed ({found.failures}) were drawn anew: ranks "
+            "are those under the prior where the model works",
         )
 
 
