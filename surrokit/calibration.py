@@ -69,8 +69,8 @@ POOL, FEWEST_EFFECTIVE, DEGREES = 2000, 100, 5.0
 """Draws of a t distribution, from which those of a surrogate are resampled; how many of them have
 to be effective; and its degrees of freedom."""
 
-FEWEST_SETS = 50
-"""Data sets with fewer than which little is detected."""
+FEWEST_SETS, FEWEST_DRAWS = 50, 3.0
+"""Data sets, and effective draws of each rank, with fewer than which little is detected."""
 
 FALSE_ALARMS = 0.01
 """Probability of a warning that some ranks are not uniform, where all are."""
@@ -574,6 +574,12 @@ def _judge(found: Calibration) -> Iterator[Finding]:
             "few",
             f"{n} data sets detect gross errors alone; raise n, or max_calls where that ended",
         )
+    if n and (worth := float(found.effective.mean())) < FEWEST_DRAWS:
+        yield warning(
+            "effective",
+            f"ranks are worth {worth:.1f} draws on average, as surrogates are bad, and detect "
+            "little; give a run as prior, or another surrogate",
+        )
     tried = n + found.rejected
     if found.rejected:
         message = (
@@ -586,8 +592,8 @@ def _judge(found: Calibration) -> Iterator[Finding]:
     if found.failures:
         yield note(
             "failures",
-            f"draws of the prior at which the model failed ({found.failures}) were drawn anew: ranks "
-            "are those under the prior where the model works",
+            f"draws of the prior at which the model failed ({found.failures}) were drawn anew: "
+            "ranks are those under the prior where the model works",
         )
 
 

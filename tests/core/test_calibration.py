@@ -80,8 +80,8 @@ def test_a_rank_among_equal_ones_is_drawn_from_theirs():
 def calibration(ranks, **settings):
     given = {"n": len(ranks), "rejected": 0, "failures": 0, "calls": {"forward": 9 * len(ranks)}}
     labels = (*(f"q[{i}]" for i in range(ranks.shape[1] - 1)), "log density")
-    effective = np.full(len(ranks), 9.0)
-    return Calibration(labels=labels, ranks=ranks, effective=effective, **given | settings)
+    given["effective"] = np.full(len(ranks), 9.0)
+    return Calibration(labels=labels, ranks=ranks, **given | settings)
 
 
 @pytest.mark.parametrize("n", [20, 150])
@@ -129,6 +129,8 @@ def test_few_sets_and_rejected_ones_are_findings():
         "stopped",
         "failures",
     }
+    blind = calibration(np.random.default_rng(5).random((80, 2)), effective=np.ones(80))
+    assert [each.name for each in blind.verdict.warnings] == ["effective"]
     empty = calibration(np.empty((0, 2)), n=3, rejected=3)
     assert not empty.verdict.sound
     assert "0 data sets" in str(empty)
