@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from surrokit.calibration import calibrate
 from surrokit.compose import make, sample
 from surrokit.compute import Compute
 from surrokit.coordinates.parameters import (
@@ -57,6 +58,6 @@ __all__ += ["model", "one_by_one", "check_gradient"]
 __all__ += ["sample", "estimate", "resume", "open_run", "sharpen", "study", "Ledger", "make", "Run"]
 __all__ += ["Safety", "Budget", "Compute", "Evaluations"]
 # diagnostics
-__all__ += ["effective_sample_size", "r_hat", "relative_error_of_mean"]
+__all__ += ["calibrate", "effective_sample_size", "r_hat", "relative_error_of_mean"]
 # plugins
 __all__ += ["batch_surrogate", "Component", "Part", "hookimpl"]

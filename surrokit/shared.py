@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
+from surrokit.arguments import is_whole, read_seed
 from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
 from surrokit.ledger.known import event_with, fill
@@ -19,10 +22,12 @@ from surrokit.model.calls import Memo
 from surrokit.model.model import change_model, model_of
 from surrokit.model.outcome import Results
 from surrokit.potentials import Energy, Potential
+from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.forward import Adjoint, forward_potential
 from surrokit.targets.functions import Function, declare_parameters, potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
+from surrokit.targets.simulated import observed_energy, prior_laws
 from surrokit.types import FloatArray
 
 Declared = Mapping[str, Parameter | Bounds | None]
@@ -174,6 +179,47 @@ class SharedModel:
             if model_of(target).columns is None:  # else the file has a part of the position alone
                 check_row(self.store, target)  # evaluated again, uncounted
         return change_model(target, lambda inner: inner.remembering(self.memo, shared=True))
+
+    def prior_predictive(
+        self, n: int = 100, *, seed: int | np.random.Generator | None = None, **posterior: Any
+    ) -> dict[str, FloatArray]:
+        """Return draws of the prior, with the outputs there and simulated data.
+
+        Later posteriors learn from the evaluations.
+
+        Parameters
+        ----------
+        n
+            Draws, each of which takes a call.
+        seed
+            Whole number or generator.
+        **posterior
+            What :meth:`posterior` takes: its data give the number of outputs, and their errors.
+
+        Returns
+        -------
+        dict
+            Parameters by name, (n, ...); ``outputs`` of the map, (n, m), NaN where it failed; and
+            ``data``, (n, m), which are these with errors.
+
+        Raises
+        ------
+        ConfigurationError
+            If n is no whole number of at least 1, or a prior cannot be drawn from.
+        CapabilityError
+            If the model is no map, or its errors are an energy of the user's.
+        TargetError
+            If the model fails at all draws.
+        """
+        if not is_whole(n, 1):
+            raise ConfigurationError(f"n must be a whole number of at least 1, got {n!r}")
+        target, rng = self.posterior(**posterior), read_seed(seed)
+        energy, parameters = observed_energy(target), parameters_of(target)
+        positions = np.hstack([law(rng, n) for law in prior_laws(parameters, energy, {})])
+        line = transform_of(target).to_unbounded(positions)
+        outputs = RecordingPotential(target, keep=False).forward(line)
+        data = energy.draw_data(rng, outputs, positions)
+        return {**parameters.split(positions), "outputs": outputs, "data": data}
 
 
 def _shapes(parameters: Declared) -> list[tuple[str, tuple[int, ...]]]:

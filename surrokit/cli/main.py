@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surrokit.cli import options
+from surrokit.cli.calibrate import calibrate_command
 from surrokit.cli.glm import glm_command
 from surrokit.cli.parts import plugins
 from surrokit.cli.show import print_run, report, show, verdict_once
@@ -55,7 +56,7 @@ def cli() -> None:
     """Exact posterior draws from expensive models, driven by cheap learned surrogates."""
 
 
-for _command in (*COMMANDS, show, report, new, plugins):
+for _command in (*COMMANDS, calibrate_command, show, report, new, plugins):
     cli.add_command(_command)
 
 

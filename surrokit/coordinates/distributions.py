@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray, Pair
@@ -117,11 +118,12 @@ def log_mass(prior: Any, low: float, high: float) -> FloatArray | None:
         return np.asarray(np.log(left))
 
 
-def quantiles(prior: Any, parts: tuple[float, ...], bounds: Any, size: int) -> FloatArray | None:
+def quantiles(prior: Any, parts: npt.ArrayLike, bounds: Any, size: int) -> FloatArray | None:
     """Return quantiles of what the bounds of its parameter leave of a prior, by probabilities.
 
-    The shape is (len(parts), size). None where a prior of ``size`` numbers has no quantiles, or
-    bounds cut it off and it has no distribution function. Both bounds are numbers, or (size,).
+    These have shape (n,) or (n, size), and quantiles (n, size). None where a prior of ``size``
+    numbers has no quantiles, or bounds cut it off and it has no distribution function. Both bounds
+    are numbers, or (size,).
     """
     quantile = getattr(prior, "ppf", getattr(prior, "icdf", None))
     if not callable(quantile):
@@ -131,7 +133,8 @@ def quantiles(prior: Any, parts: tuple[float, ...], bounds: Any, size: int) -> F
         cut = bool((least < bounds[0]).any() or (most > bounds[1]).any())
         with np.errstate(invalid="ignore"):  # a flat one has none
             first, last = (prior.cdf(end) for end in bounds) if cut else (0.0, 1.0)
-            found = [quantile(np.asarray(first + part * (last - first))) for part in parts]
+            rows = np.asarray(parts, dtype=np.float64)
+            found = [quantile(np.asarray(first + part * (last - first))) for part in rows]
         return np.stack([np.broadcast_to(np.asarray(each, float), (size,)) for each in found])
     except Exception:  # a distribution is code of the user's
         return None

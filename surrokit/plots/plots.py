@@ -185,3 +185,29 @@ def _acceptance(moves: FloatArray, warmup: int, marks: list[list[int]], axes: An
     axes.set(xlabel="iteration (warm-up is grey)", title="acceptance", ylim=(0.0, 1.03))
     if any(marks):
         axes.legend(loc="lower right")
+
+
+def calibration_figure(found: Any) -> Any:
+    """Return the ECDF of ranks less that of uniform ones, for each label of a calibration."""
+    places, low, high = found.bands()
+    ends = np.concatenate([[0.0], places, [1.0]])
+    bands = [np.concatenate([[0.0], each - places, [0.0]]) for each in (low, high)]
+    draws = [
+        partial(_ecdf, ends, bands, *each)
+        for each in zip(found.labels, found.ranks.T, found.p_values, strict=True)
+    ]
+    title = f"ranks in {len(found.ranks)} data sets, with a band that holds 95 % of uniform ones"
+    return figure_of(draws, 3, (2.4, 1.6), title)
+
+
+def _ecdf(
+    places: FloatArray, bands: list[FloatArray], label: str, ranks: FloatArray, p: float, axes: Any
+) -> None:
+    away = (ranks <= places[:, None]).mean(axis=1) - places
+    outside = (away < bands[0] - 1e-9) | (away > bands[1] + 1e-9)
+    axes.fill_between(places, *bands, color=SKY, alpha=0.35, linewidth=0)
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    axes.step(places, away, where="post", color=VERMILION if outside.any() else BLUE)
+    axes.set(xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
+    axes.locator_params(axis="y", nbins=4)
+    axes.set_title(f"{short_name(label)}, p = {p:.2g}")

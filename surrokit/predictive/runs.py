@@ -66,8 +66,10 @@ def predict(
     seed: int | np.random.Generator | None,
 ) -> Any:
     """Return means, standard deviations and intervals; see :meth:`surrokit.Run.predict`."""
-    predictor, rows = _read(run, new, offset)
     rng = read_seed(seed)
+    if new is None and hasattr(run.predictor, "draw_data"):
+        return _summarise_model(run, kind, interval, offset, rng)
+    predictor, rows = _read(run, new, offset)
     columns = _summarise(predictor, _Draws.of(run), rows, kind, interval, rng)
     if rows.index is None and isinstance(new, np.ndarray | list | tuple):
         return columns
@@ -98,12 +100,9 @@ def posterior_predictive(
     run: Any, new: Any, offset: Any, seed: int | np.random.Generator | None
 ) -> Any:
     """Return draws of new data; see :meth:`surrokit.Run.posterior_predictive`."""
-    rng, chains = read_seed(seed), run.draws.shape[0]
-    flat = run.draws.reshape(-1, run.draws.shape[2])
-    taken: Any = slice(None)
-    if run.log_weights is not None:
-        taken = resampled_rows(run.log_weights, np.random.default_rng(RESAMPLING_SEED))
-        chains, flat = 1, flat[taken]
+    rng, weighted = read_seed(seed), run.log_weights is not None
+    chains, taken = 1 if weighted else run.draws.shape[0], _equally_likely(run)
+    flat = run.draws.reshape(-1, run.draws.shape[2])[taken]
     if not isinstance(run.predictor, RowPredictor):
         _check_model(run, new, offset)
         outputs = run.outputs.reshape(-1, run.outputs.shape[2])[taken]
@@ -119,6 +118,40 @@ def posterior_predictive(
     if predictor.levels:
         found = np.asarray(predictor.levels)[found.astype(np.int64)]
     return found.reshape(chains, -1, found.shape[1])
+
+
+def _equally_likely(run: Any) -> Any:
+    """Return places of draws of equal weight."""
+    if run.log_weights is None:
+        return slice(None)
+    return resampled_rows(run.log_weights, np.random.default_rng(RESAMPLING_SEED))
+
+
+def _summarise_model(
+    run: Any, kind: Kind, interval: float | None, offset: Any, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """Return columns of what a forward model predicts: its outputs, or data with their errors."""
+    tail = _tail(kind, interval)
+    _check_model(run, None, offset)
+    taken = _equally_likely(run)
+    values = run.outputs.reshape(-1, run.outputs.shape[2])[taken]
+    if kind == "response":
+        values = run.predictor.draw_data(
+            rng, values, run.draws.reshape(-1, run.draws.shape[2])[taken]
+        )
+    columns = {"mean": values.mean(axis=0), "sd": values.std(axis=0)}
+    if interval is not None:
+        columns["lower"], columns["upper"] = np.quantile(values, (tail, 1.0 - tail), axis=0)
+    return columns
+
+
+def _tail(kind: Kind, interval: float | None) -> float:
+    """Return the probability below an interval; raise unless both make sense."""
+    if kind not in ("mean", "response"):
+        raise ConfigurationError(f"kind must be 'mean' or 'response', got {kind!r}")
+    if interval is not None:
+        check_probability(interval)
+    return 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
 
 
 def _check_model(run: Any, new: Any, offset: Any) -> None:
@@ -143,8 +176,8 @@ def _read(run: Any, new: Any, offset: Any) -> tuple[RowPredictor, Rows]:
     """Return what predicts, and new rows; raise if the run has no draws, or is of no regression."""
     if run.draws.shape[1] and hasattr(run.predictor, "draw_data"):
         raise ConfigurationError(
-            "this run is of a forward model, which has no rows to predict; call "
-            "run.posterior_predictive() for draws of its data"
+            "this run is of a forward model, which has no rows to predict; call run.predict() for "
+            "its outputs, or run.posterior_predictive() for draws of its data"
         )
     if not run.draws.shape[1] or not isinstance(run.predictor, RowPredictor):
         raise _nothing_predicted(run)
@@ -175,17 +208,13 @@ def _summarise(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Return columns of predictions, one number for each row, or for each row and class."""
-    if kind not in ("mean", "response"):
-        raise ConfigurationError(f"kind must be 'mean' or 'response', got {kind!r}")
-    if interval is not None:
-        check_probability(interval)
+    tail = _tail(kind, interval)
     if kind == "response" and predictor.has_classes:
         raise ConfigurationError(
             f"responses of the family {predictor.family.name!r} are classes, which have no mean "
             "and no interval; take kind='mean' for their probabilities, or "
             "run.posterior_predictive for draws of them"
         )
-    tail = 0.5 * (1.0 - (0.9 if interval is None else float(interval)))
     parts = []
     for part in draws.parts(predictor, rows):
         of, given = predictor.family, (draws.positions, rows.design[part], rows.offset[part])

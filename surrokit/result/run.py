@@ -604,7 +604,7 @@ class Run:
 
     def predict(
         self,
-        new: Any,
+        new: Any = None,
         *,
         kind: Kind = "mean",
         interval: float | None = 0.9,
@@ -612,6 +612,9 @@ class Run:
         seed: int | np.random.Generator | None = None,
     ) -> Any:
         """Return what a regression predicts of new rows: mean, sd and an interval of each.
+
+        A forward model takes no rows, and predicts its outputs, or the data that it was fitted to,
+        by the outputs of the draws: without a call.
 
         Weighted and sharpened answers predict by all that they know, as their summary does.
 

@@ -28,7 +28,7 @@ from surrokit.coordinates.transforms import plus_diagonal
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import CONSTANT_CURVATURES, CURVATURES, Pointwise
 from surrokit.predictive.families import read_name, suggest
-from surrokit.targets.gaussian import Prior, Priors, as_parts, frozen_numbers
+from surrokit.targets.gaussian import Prior, Priors, as_parts, check_finite, frozen_numbers
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray, Pair
 
 Three: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
@@ -259,6 +259,28 @@ class ObservedEnergy:
             drawn = [block.family.draw(rng, own, scales) for block, _, own, scales in parts]
         return np.concatenate(drawn, axis=1)
 
+    def with_data(self, data: FloatArray) -> ObservedEnergy:
+        """Return the energy of other data (m,), with the same errors and prior.
+
+        Raises
+        ------
+        ShapeError
+            If they are not as many.
+        ConfigurationError
+            If they are none of their family's.
+        """
+        ends = np.cumsum([len(block.data) for block in self.blocks])
+        if data.shape != (ends[-1],):
+            raise ShapeError(f"data must have shape ({ends[-1]},), got {data.shape}")
+        check_finite("data", data)
+        parts = np.split(data, ends[:-1])
+        for block, part in zip(self.blocks, parts, strict=True):
+            block.family.check_data(part)
+        blocks = [
+            attrs.evolve(block, data=part) for block, part in zip(self.blocks, parts, strict=True)
+        ]
+        return attrs.evolve(self, blocks=tuple(blocks))
+
     def draw_scales(
         self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
     ) -> None:
@@ -318,6 +340,34 @@ class ObservedEnergy:
             where = slice(first, first + len(block.data))
             yield block, where, outputs[:, where], block.scales(positions)
             first = where.stop
+
+
+@attrs.frozen(eq=False)
+class JointEnergy:
+    """The sum of energies of the same outputs and positions, as of several data sets."""
+
+    parts: tuple[ObservedEnergy, ...]
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What all parts offer."""
+        return frozenset.intersection(*(part.capabilities for part in self.parts))
+
+    def value(self, outputs: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return U, shape (n,)."""
+        return self.value_and_gradients(outputs, positions)[0]
+
+    def value_and_gradients(self, outputs: FloatArray, positions: FloatArray) -> Three:
+        """Return U (n,), its gradient in the outputs (n, m), and in the positions (n, dim)."""
+        found = (part.value_and_gradients(outputs, positions) for part in self.parts)
+        value, by_outputs, by_positions = (sum(each) for each in zip(*found, strict=True))
+        return value, by_outputs, by_positions
+
+    def curvatures(self, outputs: FloatArray, positions: FloatArray) -> Pair:
+        """Return C, shape (n, m), and R, shape (n, dim, dim)."""
+        found = (part.curvatures(outputs, positions) for part in self.parts)
+        by_outputs, by_positions = (sum(each) for each in zip(*found, strict=True))
+        return by_outputs, by_positions
 
 
 def gaussian_energy(
