@@ -231,7 +231,7 @@ class Weighing:
             self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
-            constant = bridge(surrogate.value, sample.positions, self._rng)
+            constant = _bridge(surrogate, sample, self._rng)
         self._record(positions, values, "sampling")
         accepted = _Accepted(
             round=fresh,
@@ -314,7 +314,7 @@ class Weighing:
             doubt = others.complaint or complaint(others.apply(fresh))
             if doubt is not None:
                 return doubt
-            constant = bridge(surrogate.value, sample.positions, self._rng)
+            constant = _bridge(surrogate, sample, self._rng)
         return _Accepted(
             round=fresh,
             constant=constant,
@@ -477,3 +477,8 @@ def _still(chains: int) -> StepInfo:
         divergent=np.zeros(chains, dtype=bool),
         n_steps=np.zeros(chains, dtype=np.int64),
     )
+
+
+def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
+    """Return the logarithm of a surrogate's normalising constant, by its draws."""
+    return bridge(surrogate.value, sample.positions, rng, values=sample.values)

@@ -21,7 +21,7 @@ from surrokit.weighted.rounds import LARGEST_K, pareto_k
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
-MOST = 2000
+MOST = 8000
 """Draws on each side of a bridge at most."""
 
 _NARROW, _INNER = 0.8, 0.9
