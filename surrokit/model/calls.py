@@ -14,7 +14,7 @@ import numpy as np
 
 from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS, CallKind
 from surrokit.errors import ResultTypeError, ShapeError, TargetError
-from surrokit.limits import current_meter, users_threads
+from surrokit.limits import current_meter, has_users_threads, users_threads
 from surrokit.model.outcome import (
     RETURNED_NAN,
     Answer,
@@ -457,8 +457,11 @@ class Calls:
     def _attempt(self, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray) -> Outcome:
         self.count(kind, each * len(rows))
         try:
-            with users_threads():
+            if has_users_threads():
                 outcome = attempt(rows)
+            else:
+                with users_threads():
+                    outcome = attempt(rows)
         except BaseException as error:
             return self._row_by_row(error, kind, attempt, each, rows)
         if outcome.results is None and kind not in self._worked:

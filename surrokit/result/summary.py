@@ -22,13 +22,14 @@ from surrokit.diagnostics import (
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures, ratio
-from surrokit.weighted.round import Estimate, effective, shares
+from surrokit.weighted.round import Estimate, effective, reshaped, shares
+from surrokit.weighted.separate_modes import SeparateModes
 from surrokit.weighted.sharpened import Sharpened
 
 
 def expectation(
     draws: FloatArray,
-    answer: Answer | Sharpened | None,
+    answer: Answer | SeparateModes | Sharpened | None,
     calls: float,
     function: Callable[[FloatArray], npt.ArrayLike],
     *,
@@ -131,12 +132,6 @@ def expectation_of_draws(
         calls=calls,
     )
     return reshaped(found, shape)
-
-
-def reshaped(found: Estimate, shape: tuple[int, ...]) -> Estimate:
-    """Return an estimate whose arrays have another shape; numbers for ()."""
-    names = ("value", "error", "effective", "degrees")
-    return attrs.evolve(found, **{n: getattr(found, n).reshape(shape)[()] for n in names})
 
 
 def _values(function: Callable[..., Any], positions: FloatArray, *, batched: bool) -> FloatArray:

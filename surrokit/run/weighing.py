@@ -134,11 +134,10 @@ class Weighing:
                 failed = 0 if doubt is None else failed + 1
                 if doubt is None and self._is_enough():
                     break
-            if not self._accepted:
-                if learning.n_observed > learnt:
-                    deploy(_MORE)
-                if self._suits_chains:
-                    book.begin_chains()
+            if learning.n_observed > learnt:  # the run's surrogate has learnt from all
+                deploy(_MORE)
+            if not self._accepted and self._suits_chains:
+                book.begin_chains()
         except BaseException:
             self._drop_unfinished()
             raise
