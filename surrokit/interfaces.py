@@ -57,7 +57,7 @@ class Evaluations:
         a run have none.
     log_densities : array_like of shape (n,), optional
         Log density, in these coordinates, by which each position was drawn at random; NaN in rows
-        of which none is known.
+        where it is not known.
 
     Raises
     ------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from surrokit.arguments import check_positions
+from surrokit.arguments import check_positions, load_library
 from surrokit.capabilities import GRADIENT
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import CapabilityError, ConfigurationError
@@ -84,6 +85,38 @@ class SurrogateDensity:
         across = np.swapaxes(jacobians, 1, 2)
         gradients[inside] = np.linalg.solve(across, (slopes + of_volume)[..., None])[..., 0]
         return values, gradients
+
+    def to_jax(self) -> Callable[[Any], Any]:
+        """Return the log density of one position (dim,) as a function for JAX, with its gradient.
+
+        It calls back into this process, and is differentiated once, in reverse.
+
+        Raises
+        ------
+        MissingDependencyError
+            If JAX is not installed.
+        """
+        jax: Any = load_library("jax", "jax")
+
+        def both(position: Any) -> Pair:
+            values, gradients = self.value_and_gradient(np.atleast_2d(np.asarray(position)))
+            shape = np.shape(position)
+            return -values.reshape(shape[:-1]), -gradients.reshape(shape)
+
+        def call(position: Any) -> Any:
+            shapes = (
+                jax.ShapeDtypeStruct(position.shape[:-1], position.dtype),
+                jax.ShapeDtypeStruct(position.shape, position.dtype),
+            )
+            return jax.pure_callback(both, shapes, position, vmap_method="expand_dims")
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def logpdf(position: Any) -> Any:
+            return call(position)[0]
+
+        logpdf.defvjp(call, lambda gradient, weight: (weight * gradient,))
+        found: Callable[[Any], Any] = logpdf
+        return found
 
     def _on_line(self, flat: FloatArray) -> tuple[FloatArray, BoolArray]:
         with np.errstate(all="ignore"):

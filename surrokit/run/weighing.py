@@ -204,8 +204,7 @@ class Weighing:
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock
         assert surrogate is not None
         with clock.phase("sampling"), one_thread():
-            about, covariance = found.chains.positions, found.covariance
-            sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
+            sample = self._draw(surrogate, found)
             n = min(n, _most(sample, recipe.chains))
             evaluations = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
@@ -231,7 +230,7 @@ class Weighing:
             self._record(positions, values, "warmup")
             return doubt
         with clock.phase("sampling"), one_thread():
-            constant = bridge(surrogate.value, sample.positions, self._rng)
+            constant = _bridge(surrogate, sample, self._rng)
         self._record(positions, values, "sampling")
         accepted = _Accepted(
             round=fresh,
@@ -258,12 +257,8 @@ class Weighing:
             model.memo.add_drawn(transform.to_bounded(at), logs)
 
     def _recall(self, found: Findings) -> None:
-        """Correct by draws for earlier questions, where the model has kept their density.
-
-        All surrogates know them, so that each part is corrected by one that has not learnt from it.
-        """
-        surrogate, known = self._learning.surrogate, self._recipe.evaluations
-        assert surrogate is not None
+        """Correct by draws for earlier questions, where the model has kept their density."""
+        known = self._recipe.evaluations
         if known is None or known.log_densities is None:
             return
         drawn = known.take(np.isfinite(known.log_densities))
@@ -271,15 +266,41 @@ class Weighing:
         drawn = drawn.take(once[len(once) % self._recipe.chains :])
         if len(drawn) < FEWEST:
             return
-        about, covariance = found.chains.positions, found.covariance
+        try:
+            accepted = self._correct_by(drawn, known, found)
+        except (SurrogateFitError, NumericalError) as error:
+            accepted = str(error)
+        if isinstance(accepted, str):
+            self._reason = f"{self._reason}. What is known does not answer: {accepted}"
+        else:
+            if drawn.outputs is not None:
+                self._target.calls_made.recent.add(drawn.positions, {"outputs": drawn.outputs})
+            self._record(drawn.positions, drawn.values, "sampling")
+            self._reason = None
+            self._accepted.append(accepted)
+        self._note()
+
+    def _correct_by(
+        self, drawn: Evaluations, known: Evaluations, found: Findings
+    ) -> _Accepted | str:
+        """Return a round of positions that were evaluated before, or why it is not accepted.
+
+        All surrogates know them, so that each part is corrected by one that has not learnt from it.
+        """
+        surrogate, transform = self._learning.surrogate, self._target.transform
+        assert surrogate is not None
         with self._book.clock.phase("sampling"), one_thread():
-            sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
-            evaluations = EvaluatedDraws(
-                positions=drawn.positions,
-                values=np.asarray(surrogate.value(drawn.positions)),
-                log_densities=drawn.log_densities,
-            )
-        doubt, transform = complaint_about_draws(sample, surrogate), self._target.transform
+            sample = self._draw(surrogate, found)
+            values = np.asarray(surrogate.value(drawn.positions))
+        evaluations = EvaluatedDraws(
+            positions=drawn.positions, values=values, log_densities=drawn.log_densities
+        )
+        doubt = complaint_about_draws(sample, surrogate)
+        if doubt is not None:
+            return doubt
+        surrogates = [
+            self._learning.fit_to(_leave_out(known, each)) for each in parts_of(evaluations)
+        ]
         fresh = Round(
             draws=transform.to_bounded(sample.positions),
             evaluated=transform.to_bounded(drawn.positions),
@@ -287,36 +308,25 @@ class Weighing:
             log_surrogate_weights=evaluations.log_surrogate_weights,
             learnt=len(known),
         )
-        if doubt is None:
-            try:
-                surrogates = [
-                    self._learning.fit_to(_leave_out(known, each)) for each in parts_of(evaluations)
-                ]
-                with self._book.clock.phase("sampling"), one_thread():
-                    others = cross_fit(sample, evaluations, surrogates)
-                    constant = bridge(surrogate.value, sample.positions, self._rng)
-                doubt = others.complaint or complaint(others.apply(fresh))
-            except (SurrogateFitError, NumericalError) as error:
-                doubt = str(error)
-        if doubt is not None:
-            self._reason = f"{self._reason}. What is known does not answer: {doubt}"
-            self._note()
-            return
-        if drawn.outputs is not None:
-            self._target.calls_made.recent.add(drawn.positions, {"outputs": drawn.outputs})
-        self._record(drawn.positions, drawn.values, "sampling")
-        self._reason = None
-        self._accepted.append(
-            _Accepted(
-                round=fresh,
-                constant=constant,
-                sample=sample,
-                evaluations=evaluations,
-                predictive_variance=fresh.predictive_variance,
-                others=others,
-            )
+        with self._book.clock.phase("sampling"), one_thread():
+            others = cross_fit(sample, evaluations, surrogates)
+            doubt = others.complaint or complaint(others.apply(fresh))
+            if doubt is not None:
+                return doubt
+            constant = _bridge(surrogate, sample, self._rng)
+        return _Accepted(
+            round=fresh,
+            constant=constant,
+            sample=sample,
+            evaluations=evaluations,
+            predictive_variance=fresh.predictive_variance,
+            others=others,
         )
-        self._note()
+
+    def _draw(self, surrogate: Potential, found: Findings) -> SurrogateSample:
+        """Return draws of a surrogate, by chains that begin where the exploration has ended."""
+        about, covariance = found.chains.positions, found.covariance
+        return self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
 
     def _cross_fit(
         self,
@@ -466,3 +476,8 @@ def _still(chains: int) -> StepInfo:
         divergent=np.zeros(chains, dtype=bool),
         n_steps=np.zeros(chains, dtype=np.int64),
     )
+
+
+def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
+    """Return the logarithm of a surrogate's normalising constant, by its draws."""
+    return bridge(surrogate.value, sample.positions, rng, values=sample.values)

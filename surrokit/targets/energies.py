@@ -294,8 +294,10 @@ class ObservedEnergy:
                 for k, column in enumerate(groups):
                     with np.errstate(all="ignore"):
                         squares = block.family.squares(own, block.data)[:, places == k]
-                        tells = rng.chisquare(squares.shape[1], len(squares)) / squares.shape[1]
-                        positions[:, column] = np.sqrt(squares.mean(axis=1) / tells)
+                        chi_squares = (
+                            rng.chisquare(squares.shape[1], len(squares)) / squares.shape[1]
+                        )
+                        positions[:, column] = np.sqrt(squares.mean(axis=1) / chi_squares)
 
     def pointwise(self, outputs: FloatArray, positions: FloatArray) -> Pointwise:
         """Return the log likelihood of each datum, shape (n, m), and any log prior, shape (n,)."""

@@ -24,7 +24,7 @@ FEWEST = 8
 ValueOf = Callable[[FloatArray], FloatArray]
 """From positions (n, dim) to values of a potential (n,)."""
 
-MOST = 2000
+MOST = 8000
 """Draws on each side of a bridge at most."""
 
 _NARROW, _INNER = 0.8, 0.9

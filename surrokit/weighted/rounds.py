@@ -41,7 +41,7 @@ class EvaluatedDraws:
     outer
         Draws there; None where all evaluations are draws of V.
     log_densities : ndarray of shape (n,), optional
-        Of draws of an earlier question: the logarithm of the density that they are of.
+        Logarithms of their densities, where an earlier question has drawn them.
     """
 
     positions: FloatArray

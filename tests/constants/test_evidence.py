@@ -410,3 +410,92 @@ def test_a_constant_in_u_changes_no_draw():
         return sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=2, progress=False).draws
 
     np.testing.assert_allclose(draws(1000.0), draws(0.0), rtol=1e-6, atol=1e-8)
+
+
+# --- radiata pine: strength of 42 specimens by density, or by density without resin ---
+
+# fmt: off
+STRENGTH = np.array([
+    3040, 2470, 3610, 3480, 3810, 2330, 1800, 3110, 3160, 2310, 4360, 1880, 3670, 1740, 2250, 2650,
+    4970, 2620, 2900, 1670, 2540, 3840, 3800, 4600, 1900, 2530, 2920, 4990, 1670, 3310, 3450, 3600,
+    2850, 1590, 3770, 3850, 2480, 3570, 2620, 1890, 3030, 3030.0,
+])
+DENSITIES = {
+    "whole": np.array([
+        29.2, 24.7, 32.3, 31.3, 31.5, 24.5, 19.9, 27.3, 27.1, 24.0, 33.8, 21.5, 32.2, 22.5, 27.5,
+        25.6, 34.5, 26.2, 26.7, 21.1, 24.1, 30.7, 32.7, 32.6, 22.1, 25.3, 30.8, 38.9, 22.1, 29.2,
+        30.1, 31.4, 26.7, 22.1, 30.3, 32.0, 23.2, 30.3, 29.9, 20.8, 33.2, 28.2,
+    ]),
+    "without resin": np.array([
+        25.4, 22.2, 32.2, 31.0, 30.9, 23.9, 19.2, 27.2, 26.3, 23.9, 33.2, 21.0, 29.0, 22.0, 23.8,
+        25.3, 34.2, 25.7, 26.4, 20.0, 23.9, 30.7, 32.6, 32.5, 20.8, 23.1, 29.8, 38.1, 21.3, 28.5,
+        29.2, 31.4, 25.9, 21.4, 29.8, 30.6, 22.6, 30.3, 23.8, 18.4, 29.4, 28.2,
+    ]),
+}
+# fmt: on
+LINE, PRECISIONS, SHAPE, RATE = np.array([3000.0, 185.0]), np.array([0.06, 6.0]), 3.0, 180_000.0
+
+
+class Pine:
+    """U of (level - 3000) / 50, (slope - 185) / 10 and log precision + 11.4, a row for each tree.
+
+    Level and slope are normal given the precision, which has a gamma distribution.
+    """
+
+    units, centre = np.array([50.0, 10.0]), -11.4
+
+    def __init__(self, of):
+        apart = DENSITIES[of] - DENSITIES[of].mean()
+        self.data = np.column_stack([np.ones(42), apart, STRENGTH])
+
+    @property
+    def truth(self):
+        """The logarithm of the evidence, by the conjugate prior."""
+        design, y = self.data[:, :2], self.data[:, 2]
+        after = design.T @ design + np.diag(PRECISIONS)
+        mean = np.linalg.solve(after, design.T @ y + PRECISIONS * LINE)
+        shape = SHAPE + 0.5 * len(y)
+        rate = RATE + 0.5 * (y @ y + PRECISIONS @ LINE**2 - mean @ after @ mean)
+        volumes = 0.5 * (np.log(PRECISIONS).sum() - np.linalg.slogdet(after)[1])
+        gammas = SHAPE * np.log(RATE) - shape * np.log(rate) + gammaln(shape) - gammaln(SHAPE)
+        return volumes + gammas - 0.5 * len(y) * np.log(2.0 * np.pi)
+
+    def terms(self, q, rows):
+        """Return the log likelihood of rows, with as much of the log prior for each."""
+        line, precision = LINE + self.units * q[:2], np.exp(q[2] + self.centre)
+        rest = rows[:, 2] - rows[:, :2] @ line
+        log = q[2] + self.centre
+        normal = 0.5 * log - 0.5 * np.log(2.0 * np.pi) - 0.5 * precision * rest**2
+        apart = self.units * q[:2]
+        prior = log - 0.5 * precision * PRECISIONS @ apart**2 + 0.5 * np.log(PRECISIONS).sum()
+        prior += SHAPE * log - RATE * precision + SHAPE * np.log(RATE) - gammaln(SHAPE)
+        return normal + (prior - np.log(2.0 * np.pi) + np.log(self.units).sum()) / 42
+
+    def gradient(self, q, rows):
+        """Return its derivatives, shape (m, 3)."""
+        line, precision = LINE + self.units * q[:2], np.exp(q[2] + self.centre)
+        rest, apart = rows[:, 2] - rows[:, :2] @ line, self.units * q[:2]
+        by_line = precision * (rest[:, None] * rows[:, :2] - PRECISIONS * apart / 42) * self.units
+        by_log = 0.5 - 0.5 * precision * rest**2
+        by_log += (1.0 + SHAPE - precision * (RATE + 0.5 * PRECISIONS @ apart**2)) / 42
+        return np.column_stack([by_line, by_log])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.parametrize("of", DENSITIES)
+def test_evidences_of_two_conjugate_regressions_are_exact(of):
+    """By chains, rows and weights within 0.02; six estimates within four errors."""
+    pine = Pine(of)
+    plain = sk.potential(
+        log_density=lambda q: pine.terms(q, pine.data).sum(),
+        gradient=lambda q: pine.gradient(q, pine.data).sum(axis=0),
+        dim=3,
+    )
+    rows = sk.rows_potential(pine.terms, pine.data, dim=3, gradient=pine.gradient)
+    chains = {"sampler": "hmc", **CHAINS, "draws": 2000}
+    weighed = {**SMALL, "surrogate": ("additive", {"n_nodes": 60}), "max_calls": 200, "draws": None}
+    weighed["correction"] = ("weights", {"chains": 16, "warmup": 100, "effective": 4000})
+    for target, parts in ((plain, chains), (rows, chains), (plain, weighed)):
+        found = sk.sample(target, **parts).log_evidence()
+        assert abs(found.value - pine.truth) < min(4.0 * found.error, 0.02)

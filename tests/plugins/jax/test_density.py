@@ -10,6 +10,8 @@ from scipy import stats
 import surrokit as sk
 from surrokit.coordinates import parameters as declare
 from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
+from surrokit.result.density import SurrogateDensity
+from surrokit.targets.bounds import transform_of
 from surrokit.testing import check_potential
 from surrokit_jax import from_jax
 
@@ -180,3 +182,18 @@ def test_the_enzyme_of_the_tutorial_runs(jax, run_example):
     names = run_example("jax_enzyme.py")
     assert 180.0 < names["run"]["top"].mean() < 240.0
     assert names["target"].dim == 2
+
+
+def test_the_density_of_a_run_is_a_function_for_jax(jax):
+    surrogate = sk.potential(
+        lambda q: 0.5 * q @ q, lambda q: q, parameters={"a": None, "b": (0.0, None)}
+    )
+    density = SurrogateDensity(
+        surrogate=surrogate, transform=transform_of(surrogate), log_constant=1.5
+    )
+    at, logpdf = np.array([[0.3, 0.5], [1.0, 0.2]]), density.to_jax()
+    values, gradients = density.value_and_gradient(at)
+    assert_allclose(jax.jit(logpdf)(at[0]), -values[0])
+    found = jax.vmap(jax.value_and_grad(logpdf))(at)
+    assert_allclose(found[0], -values)
+    assert_allclose(found[1], -gradients)

@@ -582,7 +582,7 @@ class Refusing(Gaussian):
         ({"explorer": "round"}, LookupError, "did you mean 'rounds'"),
         ({"schedule": ("once", {"x": 1})}, ConfigurationError, "has no setting 'x'"),
         ({"correction": "subsampled"}, CapabilityError, "the correction needs .*rows"),
-        ({"max_calls": 0}, ConfigurationError, "max_calls must be a whole number of at least 1"),
+        ({"max_calls": -1}, ConfigurationError, "max_calls must be a whole number of at least 0"),
         (
             {"sampler": Automatic},
             ConfigurationError,
