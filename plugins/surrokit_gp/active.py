@@ -113,8 +113,8 @@ class Active:
                 if ends is not None:
                     chains, info = ends, idle(n, n)
                 surrogate = start.fit(rows)
-                # a warm-up of its own does better where next to nothing would be accepted, and there
-                # is none where few calls are left
+                # a warm-up of its own does better where next to nothing would be accepted, and none
+                # follows where few calls are left
                 chains_follow = start.calls is None or start.calls > 2 * most
                 if surrogate is not None and known >= 0.6 and chains_follow:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))

@@ -114,8 +114,8 @@ class QuadraticProcess:
     radius: float
     stiffness: float
     trend: Polynomial  # all of it, in z
-    # of the radial terms, in z less a middle over length scales: the kernel's centres (n, dim), half
-    # of their squares, and their levels, alone and times the centres (n, 1 + dim)
+    # of the radial terms, in z less a middle over length scales: centres of the kernel (n, dim),
+    # half of their squares, and their levels, alone and times the centres (n, 1 + dim)
     middle: FloatArray
     centres: FloatArray
     half_squares: FloatArray

@@ -115,6 +115,20 @@ def test_chains_on_a_process_draw_from_it():
         np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=5 * np.sqrt(temperature / 2000))
 
 
+def test_chains_that_begin_far_away_see_modes_that_others_do_not():
+    def two(positions):
+        z = TASK.apply(positions)
+        wells = np.minimum(np.square(z[:, 0] + 2.5), np.square(z[:, 0] - 2.5) + 1.0)
+        return 4.0 * wells + 0.5 * np.square(z[:, 1:]).sum(axis=1)
+
+    positions = points(200, scale=2.0)
+    fitted, rng = process_of(positions, two(positions)), np.random.default_rng(2)
+    near, far = (TASK.apply(fitted.draw(rng, spread=each))[:, 0] > 0.0 for each in (0.1, 4.0))
+    # four nats up, where chains on the first well do not come
+    assert not near.any()
+    assert far.any()
+
+
 def test_coordinates_follow_draws_within_limits():
     rng, start = np.random.default_rng(1), Whitening.identity(DIM)
     draws = rng.standard_normal((20_000, DIM)) * np.array([1.5, 0.5, 100.0]) + 1.0
