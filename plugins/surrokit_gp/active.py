@@ -53,10 +53,11 @@ class Active:
 
     A process about a random quadratic is fitted after each batch of a few values, and chains on it
     show where its mass is. The draws that reduce its predictive variance most are evaluated, with
-    some plain draws to judge it by. Its coordinates follow its own draws, and about the best
-    point where it was wrong. It needs no gradient, and far fewer values than a search for the
-    mode by differences. It looks in one place alone: about where the target expects itself to be
-    (``plausible``), or about the chains' starts. Other modes it misses.
+    some plain draws to judge it by. Its coordinates follow its own draws, or the points of high
+    density where it was wrong, or a quadratic that predicts all values. It needs no gradient, and
+    far fewer values than a search for the mode by differences. It looks in one place alone: about
+    where the target expects itself to be (``plausible``), or about the chains' starts. Other modes
+    it misses.
 
     It serves up to about twelve dimensions. Active learning of log densities: Kandasamy, Schneider
     and Poczos (2017, Artificial Intelligence 243); by a process about a quadratic: Acerbi (2018,

@@ -1,13 +1,15 @@
 """A process about a random quadratic, for few values of a nearly normal density.
 
 In coordinates z in which the target is nearly standard normal, U(z) = |z|^2 / 2 + a random
-quadratic + a random smooth function. The quadratic has the covariance s^2 (1 + z . z' / dim)^2:
-each of its coefficients is normal, so that fewer values than coefficients do no harm. The smooth
-function has the squared-exponential one. A mean function of a quadratic with such a kernel is that
-of Acerbi (2018, arXiv:1810.05558).
+quadratic + a random smooth function. The quadratic has the covariance s^2 (1 + z . z' / dim)^2, but
+for a factor of the standard deviations of products of two coordinates: many densities have few of
+these. Each coefficient is normal, so that fewer values than coefficients do no harm. The smooth
+function has the squared-exponential covariance. A mean function of a quadratic with such a kernel
+is that of Acerbi (2018, arXiv:1810.05558).
 
-Of a process are sought log l_k, the log of the smooth function's standard deviation, and log s.
-Their density is normal about the usual ones, as few values say little of so many scales.
+Of a process are sought log l_k, the log of the smooth function's standard deviation, log s, and the
+log of the factor. Their density is normal about the usual ones, as few values say little of so many
+scales.
 """
 
 from __future__ import annotations
