@@ -327,12 +327,13 @@ def follow_quadratic(
 
     A narrow ridge in an unknown direction is found from afar: all values on its slopes, which a
     process flattens, tell of it. ``values (n,)`` at ``positions (n, dim)`` count by their heights
-    above the least one. The quadratic has to predict most of those left out to a hundredth of their
-    heights, or to a tenth where the present coordinates are off by a factor of three.
+    above the least one. The quadratic has to predict nine in ten of those left out to a hundredth
+    of their heights, or to a tenth where the present coordinates are off by a factor of three.
     """
     z, dim = whitening.apply(positions), len(whitening.mean)
-    design, heights = features("quadratic", z), values - values.min()
-    if len(z) < design.shape[1] + 2:
+    with np.errstate(over="ignore"):
+        design, heights = features("quadratic", z), values - values.min()
+    if len(z) < design.shape[1] + 2 or not np.isfinite(heights).all():
         return whitening, False
     scale = heights + flat_from(dim)
     rotated, triangle = np.linalg.qr(design / scale[:, None])
@@ -342,7 +343,7 @@ def follow_quadratic(
     projected = rotated.T @ (heights / scale)
     errors = heights / scale - rotated @ projected
     errors /= np.maximum(1.0 - np.vecdot(rotated, rotated), 1e-9)
-    error = float(np.median(np.abs(errors)))
+    error = float(np.quantile(np.abs(errors), 0.9))
     fitted = Polynomial.of(solve_triangular(triangle, projected), dim)
     least, vectors = np.linalg.eigh(fitted.matrix)
     if not (error < 0.1 and least[0] > 1e-8 * least[-1]):
