@@ -55,6 +55,9 @@ class Evaluations:
     weights : array_like of shape (n,), optional
         How often each row counts in a fit; once unless given. Weights are for fits to data: rows of
         a run have none.
+    log_densities : array_like of shape (n,), optional
+        Log density, in these coordinates, by which each position was drawn at random; NaN in rows
+        of which none is known.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Evaluations:
     outputs: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     jacobians: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     weights: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    log_densities: FloatArray | None = attrs.field(default=None, converter=_optional_array)
 
     def __attrs_post_init__(self) -> None:
         if self.positions.ndim != 2:
@@ -80,6 +84,7 @@ class Evaluations:
             ("values", self.values, (n,)),
             ("gradients", self.gradients, (n, dim)),
             ("weights", self.weights, (n,)),
+            ("log_densities", self.log_densities, (n,)),
         ]
         if self.outputs is None and self.jacobians is not None:
             raise ShapeError("evaluations with jacobians need outputs too; pass both")
@@ -97,7 +102,7 @@ class Evaluations:
     def __repr__(self) -> str:
         parts = [
             f"{name}{array.shape}"
-            for name in ("positions", "values", "gradients", "outputs", "jacobians", "weights")
+            for name in attrs.fields_dict(type(self))
             if (array := getattr(self, name)) is not None
         ]
         return f"Evaluations({', '.join(parts)})"
@@ -136,21 +141,19 @@ class Evaluations:
             positions=np.concatenate([block.positions for block in blocks]),
             values=np.concatenate([block.values for block in blocks]),
             **{
-                name: _join_optional(blocks, name) for name in ("gradients", "outputs", "jacobians")
+                name: _join_optional(blocks, name)
+                for name in ("gradients", "outputs", "jacobians", "log_densities")
             },
             weights=_join_weights(blocks),
         )
 
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
         """Return the rows chosen by an index, a mask or a slice."""
-        return Evaluations(
-            positions=self.positions[rows],
-            values=self.values[rows],
-            gradients=None if self.gradients is None else self.gradients[rows],
-            outputs=None if self.outputs is None else self.outputs[rows],
-            jacobians=None if self.jacobians is None else self.jacobians[rows],
-            weights=None if self.weights is None else self.weights[rows],
-        )
+        chosen: dict[str, Any] = {}
+        for name in attrs.fields_dict(type(self)):
+            array = getattr(self, name)
+            chosen[name] = None if array is None else array[rows]
+        return Evaluations(**chosen)
 
     def find(self, positions: FloatArray) -> IntArray:
         """Return for each of ``positions (k, dim)`` the last row equal to it, or -1."""

@@ -199,6 +199,7 @@ def run(
                 attempt.draw()
             book.look_again()
             book.look_beyond()
+            attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
             _reject(end)
@@ -227,6 +228,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     book.note_failures()
+    attempt.weigh_modes(calls=False)
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)
