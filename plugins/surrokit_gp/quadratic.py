@@ -90,6 +90,30 @@ def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
     return found, quadratic * sds
 
 
+def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArray:
+    """Return log scales (dim + 3,) of largest posterior density given equations, the lowest first.
+
+    They are sought from a start, from the usual ones, and from where a quadratic does along most
+    coordinates. The search looks at the first equations: the price of a step is their cube.
+    """
+    dim, table = equations.dim, scale_table(equations.dim)
+    few = equations.take(np.arange(min(len(equations), 300)))
+    first, second = np.triu_indices(dim)
+    mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
+
+    def density(logs: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = exact_likelihood(few, *scales_of(logs))
+        by_sd = slopes[dim + 2 :]
+        slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
+        away = (logs - table[0]) / table[1]
+        return value - 0.5 * away @ away, slopes - away / table[1]
+
+    starts = [table[0], np.append(np.full(dim, 3.0), table[0, dim:])]
+    if start is not None:
+        starts.insert(0, np.clip(start, *table[2:]))
+    return search(density, starts, table[2:].T, 30)
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class QuadraticProcess:
     """V(q), the mean of a process about a quadratic given exact values, in nats.
@@ -143,29 +167,14 @@ class QuadraticProcess:
         SurrogateFitError
             If the values cannot be fitted.
         """
-        dim, table = rows.dim, scale_table(rows.dim)
+        dim = rows.dim
         near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
         rows = rows.take(near) if near.sum() > dim else rows
         half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
         half_square = attrs.evolve(half_square, level=float(rows.values.min()))
         rows = flattened(rows, half_square.value(whitening.apply(rows.positions)))
         equations = rows.about(whitening, "quadratic", half_square)
-        # the search looks at the lowest points: the price of a step is their cube
-        few = equations.take(np.argsort(rows.values, kind="stable")[:300])
-        first, second = np.triu_indices(dim)
-        mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
-
-        def density(logs: FloatArray) -> tuple[float, FloatArray]:
-            value, slopes = exact_likelihood(few, *scales_of(logs))
-            by_sd = slopes[dim + 2 :]
-            slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
-            away = (logs - table[0]) / table[1]
-            return value - 0.5 * away @ away, slopes - away / table[1]
-
-        # from the last ones, the usual ones, and where a quadratic does along most coordinates
-        flat = np.append(np.full(dim, 3.0), table[0, dim:])
-        starts = [table[0], flat] if start is None else [np.clip(start, *table[2:]), table[0], flat]
-        logs = search(density, starts, table[2:].T, 30)
+        logs = _find_scales(equations.take(np.argsort(rows.values, kind="stable")), start)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
@@ -348,7 +357,8 @@ def follow_quadratic(
     least, vectors = np.linalg.eigh(fitted.matrix)
     if not (error < 0.1 and least[0] > 1e-8 * least[-1]):
         return whitening, False
-    middle = whitening.undo(-np.linalg.solve(fitted.matrix, fitted.slope)[None])[0]
+    least_at: FloatArray = np.asarray(-np.linalg.solve(fitted.matrix, fitted.slope))
+    middle = whitening.undo(least_at[None])[0]
     if error > 0.01 and least[0] > 0.1 and least[-1] < 10.0:
         return whitening, False
     return Whitening(
