@@ -53,10 +53,11 @@ class Active:
 
     A process about a random quadratic is fitted after each batch of a few values, and chains on it
     show where its mass is. The draws that reduce its predictive variance most are evaluated, with
-    some plain draws to judge it by. Its coordinates follow its own draws, and about the best
-    point where it was wrong. It needs no gradient, and far fewer values than a search for the
-    mode by differences. It looks in one place alone: about where the target expects itself to be
-    (``plausible``), or about the chains' starts. Other modes it misses.
+    some plain draws to judge it by. Its coordinates follow its own draws, or the points of high
+    density where it was wrong, or a quadratic that predicts all values. It needs no gradient, and
+    far fewer values than a search for the mode by differences. It looks in one place alone: about
+    where the target expects itself to be (``plausible``), or about the chains' starts. Other modes
+    it misses.
 
     It serves up to about twelve dimensions. Active learning of log densities: Kandasamy, Schneider
     and Poczos (2017, Artificial Intelligence 243); by a process about a quadratic: Acerbi (2018,
@@ -113,8 +114,8 @@ class Active:
                 if ends is not None:
                     chains, info = ends, idle(n, n)
                 surrogate = start.fit(rows)
-                # a warm-up of its own does better where next to nothing would be accepted, and there
-                # is none where few calls are left
+                # a warm-up of its own does better where next to nothing would be accepted, and none
+                # follows where few calls are left
                 chains_follow = start.calls is None or start.calls > 2 * most
                 if surrogate is not None and known >= 0.6 and chains_follow:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))
@@ -198,16 +199,9 @@ class _Search:
         if self.whitening is None:
             self._begin(most, rng)
             return
-        fine = np.isfinite(self.values)
-        self.whitening, _ = follow_quadratic(
-            self.whitening, self.positions[fine], self.values[fine]
-        )
-        # failures count among the flattened values, so that points are not sought there
-        high = float(self.values.min()) + math.e * flat_from(len(self.best))
-        shown = np.where(np.isfinite(self.values), self.values, high)
-        rows = TrainingRows.of(Evaluations(positions=self.positions, values=shown), "full")
+        self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
         try:
-            fitted = QuadraticProcess.fit(rows, self.whitening, self.logs, reach=self.reach)
+            fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
             moves = rng.standard_normal((SEVERAL, len(self.best))) @ self.whitening.factor.T
             self._evaluate(self.best + SHRINK * moves)
@@ -244,16 +238,31 @@ class _Search:
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges = np.empty(0), self.judges[:0]
         if size > 5.0:  # nats: then its draws tell less than the points do
-            fine = np.isfinite(self.values)
-            self.whitening = about_lowest(self.positions[fine], self.values[fine])
+            self.whitening = about_lowest(*self._finite)
         else:
             self.whitening = refocus(self.whitening, draws, temperature)
         self.logs = fitted.logs
         self.unsure = float(np.mean(fitted.variance(draws) > UNSURE**2))
         self.spread = 0.5 * (self.spread + size)
 
+    @property
+    def _finite(self) -> tuple[FloatArray, FloatArray]:
+        """Positions (n, dim) where U is finite, and U there (n,)."""
+        fine = np.isfinite(self.values)
+        return self.positions[fine], self.values[fine]
+
+    def _fit(self, whitening: Whitening) -> QuadraticProcess:
+        """Return the process of all values; failures count among the flattened ones.
+
+        So points are not sought there.
+        """
+        high = float(self.values.min()) + math.e * flat_from(len(self.best))
+        shown = np.where(np.isfinite(self.values), self.values, high)
+        rows = TrainingRows.of(Evaluations(positions=self.positions, values=shown), "full")
+        return QuadraticProcess.fit(rows, whitening, self.logs, reach=self.reach)
+
     def _within_reach(self, draws: FloatArray) -> FloatArray:
-        """Return draws, moved to within half a box of where mass is expected or was found."""
+        """Return draws, moved to within a quarter of the box of all that is expected or found."""
         known = np.concatenate([self.box, self.positions[self.likely]])
         low, high = known.min(axis=0), known.max(axis=0)
         return np.clip(draws, low - 0.25 * (high - low), high + 0.25 * (high - low))

@@ -1,13 +1,15 @@
 """A process about a random quadratic, for few values of a nearly normal density.
 
 In coordinates z in which the target is nearly standard normal, U(z) = |z|^2 / 2 + a random
-quadratic + a random smooth function. The quadratic has the covariance s^2 (1 + z . z' / dim)^2:
-each of its coefficients is normal, so that fewer values than coefficients do no harm. The smooth
-function has the squared-exponential one. A mean function of a quadratic with such a kernel is that
-of Acerbi (2018, arXiv:1810.05558).
+quadratic + a random smooth function. The quadratic has the covariance s^2 (1 + z . z' / dim)^2, but
+for a factor of the standard deviations of products of two coordinates: many densities have few of
+these. Each coefficient is normal, so that fewer values than coefficients do no harm. The smooth
+function has the squared-exponential covariance. A mean function of a quadratic with such a kernel
+is that of Acerbi (2018, arXiv:1810.05558).
 
-Of a process are sought log l_k, the log of the smooth function's standard deviation, and log s.
-Their density is normal about the usual ones, as few values say little of so many scales.
+Of a process are sought log l_k, the log of the smooth function's standard deviation, log s, and the
+log of the factor. Their density is normal about the usual ones, as few values say little of so many
+scales.
 """
 
 from __future__ import annotations
@@ -88,6 +90,30 @@ def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
     return found, quadratic * sds
 
 
+def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArray:
+    """Return log scales (dim + 3,) of largest posterior density given equations, the lowest first.
+
+    They are sought from a start, from the usual ones, and from where a quadratic does along most
+    coordinates. The search looks at the first equations: the price of a step is their cube.
+    """
+    dim, table = equations.dim, scale_table(equations.dim)
+    few = equations.take(np.arange(min(len(equations), 300)))
+    first, second = np.triu_indices(dim)
+    mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
+
+    def density(logs: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = exact_likelihood(few, *scales_of(logs))
+        by_sd = slopes[dim + 2 :]
+        slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
+        away = (logs - table[0]) / table[1]
+        return value - 0.5 * away @ away, slopes - away / table[1]
+
+    starts = [table[0], np.append(np.full(dim, 3.0), table[0, dim:])]
+    if start is not None:
+        starts.insert(0, np.clip(start, *table[2:]))
+    return search(density, starts, table[2:].T, 30)
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class QuadraticProcess:
     """V(q), the mean of a process about a quadratic given exact values, in nats.
@@ -114,8 +140,8 @@ class QuadraticProcess:
     radius: float
     stiffness: float
     trend: Polynomial  # all of it, in z
-    # of the radial terms, in z less a middle over length scales: the kernel's centres (n, dim), half
-    # of their squares, and their levels, alone and times the centres (n, 1 + dim)
+    # of the radial terms, in z less a middle over length scales: centres of the kernel (n, dim),
+    # half of their squares, and their levels, alone and times the centres (n, 1 + dim)
     middle: FloatArray
     centres: FloatArray
     half_squares: FloatArray
@@ -141,29 +167,14 @@ class QuadraticProcess:
         SurrogateFitError
             If the values cannot be fitted.
         """
-        dim, table = rows.dim, scale_table(rows.dim)
+        dim = rows.dim
         near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
         rows = rows.take(near) if near.sum() > dim else rows
         half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
         half_square = attrs.evolve(half_square, level=float(rows.values.min()))
         rows = flattened(rows, half_square.value(whitening.apply(rows.positions)))
         equations = rows.about(whitening, "quadratic", half_square)
-        # the search looks at the lowest points: the price of a step is their cube
-        few = equations.take(np.argsort(rows.values, kind="stable")[:300])
-        first, second = np.triu_indices(dim)
-        mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
-
-        def density(logs: FloatArray) -> tuple[float, FloatArray]:
-            value, slopes = exact_likelihood(few, *scales_of(logs))
-            by_sd = slopes[dim + 2 :]
-            slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
-            away = (logs - table[0]) / table[1]
-            return value - 0.5 * away @ away, slopes - away / table[1]
-
-        # from the last ones, the usual ones, and where a quadratic does along most coordinates
-        flat = np.append(np.full(dim, 3.0), table[0, dim:])
-        starts = [table[0], flat] if start is None else [np.clip(start, *table[2:]), table[0], flat]
-        logs = search(density, starts, table[2:].T, 30)
+        logs = _find_scales(equations.take(np.argsort(rows.values, kind="stable")), start)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
@@ -325,12 +336,13 @@ def follow_quadratic(
 
     A narrow ridge in an unknown direction is found from afar: all values on its slopes, which a
     process flattens, tell of it. ``values (n,)`` at ``positions (n, dim)`` count by their heights
-    above the least one. The quadratic has to predict most of those left out to a hundredth of their
-    heights, or to a tenth where the present coordinates are off by a factor of three.
+    above the least one. The quadratic has to predict nine in ten of those left out to a hundredth
+    of their heights, or to a tenth where the present coordinates are off by a factor of three.
     """
     z, dim = whitening.apply(positions), len(whitening.mean)
-    design, heights = features("quadratic", z), values - values.min()
-    if len(z) < design.shape[1] + 2:
+    with np.errstate(over="ignore"):
+        design, heights = features("quadratic", z), values - values.min()
+    if len(z) < design.shape[1] + 2 or not np.isfinite(heights).all():
         return whitening, False
     scale = heights + flat_from(dim)
     rotated, triangle = np.linalg.qr(design / scale[:, None])
@@ -340,12 +352,13 @@ def follow_quadratic(
     projected = rotated.T @ (heights / scale)
     errors = heights / scale - rotated @ projected
     errors /= np.maximum(1.0 - np.vecdot(rotated, rotated), 1e-9)
-    error = float(np.median(np.abs(errors)))
+    error = float(np.quantile(np.abs(errors), 0.9))
     fitted = Polynomial.of(solve_triangular(triangle, projected), dim)
     least, vectors = np.linalg.eigh(fitted.matrix)
     if not (error < 0.1 and least[0] > 1e-8 * least[-1]):
         return whitening, False
-    middle = whitening.undo(-np.linalg.solve(fitted.matrix, fitted.slope)[None])[0]
+    least_at: FloatArray = np.asarray(-np.linalg.solve(fitted.matrix, fitted.slope))
+    middle = whitening.undo(least_at[None])[0]
     if error > 0.01 and least[0] > 0.1 and least[-1] < 10.0:
         return whitening, False
     return Whitening(

@@ -244,6 +244,10 @@ FEWEST, EVEN = 25, 0.1
 variance of so few weights that can be trusted."""
 
 
+WORTH = 16
+"""Exact draws that the weights of a round are worth at least: of few the largest hides the rest."""
+
+
 def pareto_k(log_weights: FloatArray) -> float:
     """Return Pareto's k of the largest weights, by ArviZ, from their logarithms (n,).
 
@@ -306,6 +310,8 @@ def complaint(found: Round) -> str | None:
             return f"{n} weights tell of their tail only where they are even, {FEWEST} are enough"
     elif (k := pareto_k(found.log_weights)) > LARGEST_K:
         return f"Pareto's k of the weights is {k:.2f}, above {LARGEST_K}"
+    elif (worth := n / (1.0 + found.variance)) < WORTH:
+        return f"{n} weights are worth {worth:.0f} exact draws, and {WORTH} are needed"
     if found.variance > 4.0:  # a paid draw is worth less than a quarter of an exact one
         return f"the variance of the weights is {found.variance:.2g}, above 4"
     return None

@@ -302,6 +302,14 @@ def test_weights_that_are_enough_or_half_of_them_zero_are_believed(rng):
     assert complaint(halves) is None
 
 
+def test_weights_that_are_worth_few_exact_draws_are_rejected(rng):
+    """Half of them are next to nothing."""
+    found = reweighted(rng, n=FEWEST, density_ratio=0.0)
+    logs = np.where(np.arange(FEWEST) < FEWEST // 2, 0.0, -10.0)
+    uneven = attrs.evolve(found, log_weights=logs + 0.1 * rng.standard_normal(FEWEST))
+    assert "worth" in complaint(uneven)
+
+
 class Bordered:
     """Has learnt from positions within a radius."""
 

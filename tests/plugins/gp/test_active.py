@@ -152,6 +152,20 @@ def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
     assert np.abs((found.mode - [6.0, -4.0]) / [0.5, 1.0]).max() < 2.0
 
 
+def test_points_are_looked_for_within_reach_of_where_mass_is_expected_or_was_found():
+    """Far values of a steep density would teach next to nothing."""
+    places = []
+
+    def steep(q):
+        places.extend(q)
+        return 50.0 * banana(q)
+
+    explore(Target(steep, [-2.0] * 4, [2.0] * 4), evaluations=60)
+    assert len(places) == 60
+    # found masses may extend the box, by a quarter of it on each side at a time
+    assert np.abs(places).max() < 5.0
+
+
 def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
     reaches, real = [], QuadraticProcess.fit
     monkeypatch.setattr(

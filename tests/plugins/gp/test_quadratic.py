@@ -115,6 +115,30 @@ def test_chains_on_a_process_draw_from_it():
         np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=5 * np.sqrt(temperature / 2000))
 
 
+def test_low_values_that_any_quadratic_meets_do_not_make_one_of_the_others():
+    rng = np.random.default_rng(1)
+    low = np.column_stack([rng.uniform(-1.5, 1.5, 60), np.zeros(60)])
+    low[:, 1] = np.square(low[:, 0]) + rng.standard_normal(60)
+    positions = np.concatenate([low, rng.uniform(-3.0, 3.0, (18, 2))])
+    curved = np.square(np.square(positions[:, 0]) - positions[:, 1]) + 0.01 * positions[:, 0]
+    start = Whitening.identity(2)
+    assert follow_quadratic(start, positions, curved) == (start, False)
+
+
+def test_chains_that_begin_far_away_see_modes_that_others_do_not():
+    def two(positions):
+        z = TASK.apply(positions)
+        wells = np.minimum(np.square(z[:, 0] + 2.5), np.square(z[:, 0] - 2.5) + 1.0)
+        return 4.0 * wells + 0.5 * np.square(z[:, 1:]).sum(axis=1)
+
+    positions = points(200, scale=2.0)
+    fitted, rng = process_of(positions, two(positions)), np.random.default_rng(2)
+    near, far = (TASK.apply(fitted.draw(rng, spread=each))[:, 0] > 0.0 for each in (0.1, 4.0))
+    # four nats up, where chains on the first well do not come
+    assert not near.any()
+    assert far.any()
+
+
 def test_coordinates_follow_draws_within_limits():
     rng, start = np.random.default_rng(1), Whitening.identity(DIM)
     draws = rng.standard_normal((20_000, DIM)) * np.array([1.5, 0.5, 100.0]) + 1.0
@@ -142,8 +166,9 @@ def test_a_quadratic_through_far_values_gives_the_coordinates_of_a_thin_ridge():
     )
     start = Whitening.identity(DIM)
     assert follow_quadratic(start, positions[: n - 1], ridge(positions)[: n - 1]) == (start, False)
-    # values that are no quadratic, and a saddle
-    for values in (np.sin(5.0 * positions).sum(axis=1), positions[:, 0] * positions[:, 1]):
+    # values that are no quadratic, a saddle, and differences that overflow
+    no_quadratic, saddle = np.sin(5.0 * positions).sum(axis=1), positions[:, 0] * positions[:, 1]
+    for values in (no_quadratic, saddle, 1.5e308 * np.sign(saddle)):
         assert follow_quadratic(TASK, positions, values) == (TASK, False)
 
 
