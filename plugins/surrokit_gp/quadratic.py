@@ -6,8 +6,8 @@ each of its coefficients is normal, so that fewer values than coefficients do no
 function has the squared-exponential one. A mean function of a quadratic with such a kernel is that
 of Acerbi (2018, arXiv:1810.05558).
 
-Of a process are sought log l_k, the log of the smooth function's standard deviation, and log s.
-Their density is normal about the usual ones, as few values say little of so many scales.
+Of a process are sought log l_k, the log of the smooth function's standard deviation, that of the
+noise of values where they are noisy and it is not known, and log s. Their density is normal about the usual ones, as few values say little of so many scales.
 """
 
 from __future__ import annotations
@@ -49,12 +49,18 @@ def flat_from(dim: int) -> float:
     return 5.0 + 2.0 * dim
 
 
+def typical_noise(noise_sd: FloatArray) -> float:
+    """Return the usual one of standard deviations (n,) of values' noise; 1 where none is known."""
+    return float(np.median(np.where(np.isnan(noise_sd), 1.0, noise_sd)))
+
+
 def flattened(rows: TrainingRows) -> TrainingRows:
     """Return rows whose values far above the least one grow as their logarithm, and are uncertain.
 
     There the density is next to nothing, and a steep wall would bend a process wherever it lies.
     """
-    least, top = float(rows.values.min()), flat_from(rows.dim)
+    # the least of noisy values lies below U
+    least, top = float(rows.values.min()), flat_from(rows.dim) + 3.0 * typical_noise(rows.noise_sd)
     with np.errstate(over="ignore"):
         above = np.minimum(rows.values - least, np.finfo(np.float64).max)
     flat = top * (1.0 + np.log(np.maximum(above, top) / top))
@@ -63,21 +69,25 @@ def flattened(rows: TrainingRows) -> TrainingRows:
     return attrs.evolve(rows, values=least + heights, tail_sd=tail_sd)
 
 
-def scale_table(dim: int) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 2)."""
-    sds = (np.log(2.0), 1.0, -4.0, 3.4), (np.log(3.0), 2.0, -4.0, 5.0)
+# a thousandth of a nat costs no acceptance, and keeps digits
+NOISE = {False: (np.log(1e-3), 1.0, np.log(1e-3), np.log(1e-3)), True: (0.0, 1.5, -4.0, 3.4)}
+"""Row of :func:`scale_table` for the noise of values: of known noise, and of noise to be found."""
+
+
+def scale_table(dim: int, *, finds_noise: bool = False) -> FloatArray:
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 3)."""
+    sds = (np.log(2.0), 1.0, -4.0, 3.4), NOISE[finds_noise], (np.log(3.0), 2.0, -4.0, 5.0)
     return np.array([*[(np.log(2.5), 0.7, -0.7, 3.5)] * dim, *sds]).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
-    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 2,)."""
-    *lengths, signal, quadratic = np.exp(logs).tolist()
+    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 3,)."""
+    *lengths, signal, noise, quadratic = np.exp(logs).tolist()
     dim = len(lengths)
     first, second = np.triu_indices(dim)
     squares = np.where(first == second, 2.0, 2.0**0.5) / dim
     sds = np.concatenate([[1.0], np.full(dim, (2.0 / dim) ** 0.5), squares])
-    # a thousandth of a nat costs no acceptance, and keeps digits
-    found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=1e-3)
+    found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=noise)
     return found, quadratic * sds
 
 
@@ -103,7 +113,7 @@ class QuadraticProcess:
     n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None
     process: FittedProcess
-    logs: FloatArray  # its log scales, (dim + 2,)
+    logs: FloatArray  # its log scales, (dim + 3,)
     radius: float
     stiffness: float
 
@@ -117,7 +127,7 @@ class QuadraticProcess:
         reach: float = 1.0,
         wide: bool = False,
     ) -> Self:
-        """Return the process given rows, with scales sought from some log scales (dim + 2,).
+        """Return the process given rows, with scales sought from some log scales (dim + 3,).
 
         It is trusted as far as draws of a normal target lie, or ``reach`` times as far. A ``wide``
         one is trusted twice as far, and about all points of high density: tails may be heavier.
@@ -127,7 +137,8 @@ class QuadraticProcess:
         SurrogateFitError
             If the values cannot be fitted.
         """
-        dim, table = rows.dim, scale_table(rows.dim)
+        dim = rows.dim
+        table = scale_table(dim, finds_noise=bool(np.isnan(rows.noise_sd).any()))
         near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
         rows = flattened(rows.take(near) if near.sum() > dim else rows)
         half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
@@ -139,7 +150,7 @@ class QuadraticProcess:
         def density(logs: FloatArray) -> tuple[float, FloatArray]:
             value, slopes = exact_likelihood(few, *scales_of(logs))
             away = (logs - table[0]) / table[1]
-            return value - 0.5 * away @ away, np.delete(slopes, dim + 1) - away / table[1]
+            return value - 0.5 * away @ away, slopes - away / table[1]
 
         start = np.clip(table[0] if start is None else start, *table[2:])
         logs = search(density, [start], table[2:].T, 30)
