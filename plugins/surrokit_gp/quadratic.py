@@ -49,9 +49,13 @@ def flat_from(dim: int) -> float:
     return 5.0 + 2.0 * dim
 
 
-def typical_noise(noise_sd: FloatArray) -> float:
-    """Return the usual one of standard deviations (n,) of values' noise; 1 where none is known."""
-    return float(np.median(np.where(np.isnan(noise_sd), 1.0, noise_sd)))
+def typical_noise(noise_sd: FloatArray, found: Hyperparameters | None = None) -> float:
+    """Return the usual one of standard deviations (n,) of values' noise.
+
+    Where it is not known it is what was found, or 1 as long as nothing was.
+    """
+    unknown = 1.0 if found is None else found.noise_sd
+    return float(np.median(np.where(np.isnan(noise_sd), unknown, noise_sd)))
 
 
 def flattened(rows: TrainingRows) -> TrainingRows:

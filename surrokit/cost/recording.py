@@ -23,6 +23,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.limits import EDGE, PENALTY, are_penalties, users_threads, without_penalties
 from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
 from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
+from surrokit.model.quantities import NAMED
 from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
 from surrokit.potentials import (
     Energy,
@@ -39,6 +40,7 @@ from surrokit.potentials import (
 )
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
+from surrokit.targets.estimates import NOISE_SD, RETURNED, Noise, noise_of
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 
@@ -332,6 +334,24 @@ class RecordingPotential:
         return dict(self.calls_made.counts)
 
     @property
+    def noise(self) -> Noise | None:
+        """Noise of the values, declared, or recognised as values at one position differ."""
+        seen = self.rejections.account.recheck.apart is not None
+        return noise_of(self.target) or (Noise(is_declared=False) if seen else None)
+
+    def noise_sd(self, positions: FloatArray) -> FloatArray | None:
+        """Return that of the latest values at positions (n, dim), (n,); NaN where it is not known.
+
+        None where values are exact.
+        """
+        if (noise := self.noise) is None:
+            return None
+        if noise.sd == RETURNED:
+            found = self.calls_made.recent.at(positions).get(NAMED + NOISE_SD)
+            return np.full(len(positions), np.nan) if found is None else found.ravel()
+        return np.full(len(positions), noise.sd if isinstance(noise.sd, float) else np.nan)
+
+    @property
     def calls_per_gradient(self) -> int:
         """Exact calls that a gradient of the target takes."""
         return calls_per_gradient(self.target)
@@ -612,7 +632,7 @@ class RecordingPotential:
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
         self.calls_made.keep(found["positions"], found.get("outputs"))
         if self._keeps:
-            self._blocks.append(Evaluations(**found))
+            self._blocks.append(Evaluations(**found, noise_sd=self.noise_sd(found["positions"])))
 
 
 def _known(outputs: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from surrokit.potentials import (
     Potential,
     with_curvatures,
 )
+from surrokit.targets.estimates import noise_of
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -231,8 +232,10 @@ def with_slopes(rows: Evaluations) -> Evaluations:
 def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
-    They are for values alone, in few dimensions, where ``max_calls`` allow enough gradients.
+    They are for exact values alone, in few dimensions, where ``max_calls`` allow enough gradients.
     """
     if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
+        return False
+    if noise_of(potential) is not None:
         return False
     return max_calls is None or max_calls >= LEAST_GRADIENTS * (2 * potential.dim + 1)
