@@ -95,13 +95,17 @@ OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS, ROWS_D
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
+COVARIANCE = "covariance"
+"""``covariance(positions) -> (n, n)``, and ``noise_sd``: what a fitted process does not know of U, at
+positions together, and the noise of values that it has found; with ``variance``."""
+
 INITIAL = "initial"
 """``initial(rng, n) -> (n, dim)``: starting positions for chains."""
 
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, VJP, *OF_ROWS, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, *OF_ROWS, VARIANCE, COVARIANCE, INITIAL),
     }
 )
 """All names above."""

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
 from surrokit.surrogate.quality import FitQuality, KeepingLearner
@@ -32,7 +32,7 @@ from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
 from surrokit_gp.trend import Polynomial
 
-CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
+CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE, COVARIANCE})
 """Capabilities of a fitted process."""
 
 UNSURE = 1.0
@@ -190,7 +190,7 @@ class QuadraticProcess:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, gradient alone, variance."""
+        """Gradient, gradient alone, variance, covariance."""
         return CAPABILITIES
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -218,6 +218,16 @@ class QuadraticProcess:
         That of U itself, without the noise of an evaluation; never negative.
         """
         return self.process.variance(positions)
+
+    def covariance(self, positions: FloatArray) -> FloatArray:
+        """Return the covariance of U at positions (n, dim) with one another, shape (n, n)."""
+        z = self.whitening.apply(check_positions(positions, self.dim))
+        return self.process.posterior.covariance(z, z)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of values that was found, in nats."""
+        return self.process.hyperparameters.noise_sd
 
     def is_at_wall(self, positions: FloatArray) -> BoolArray:
         """Return which of ``positions (n, dim)`` lie at the wall or beyond it, shape (n,)."""

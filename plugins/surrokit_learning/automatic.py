@@ -30,6 +30,7 @@ from surrokit.registry.components import (
     VALUES,
     Kind,
 )
+from surrokit.targets.estimates import noise_of
 from surrokit.types import FloatArray
 
 TENTH = 0.1
@@ -133,8 +134,12 @@ class Automatic:
                 costs, values=scale * costs.values, gradients=scale * costs.gradients
             )
         most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
-        learns = picked.surrogate not in (None, "none")
-        if learns and _leaves_open(recipe) and most is not None and most < needed:
+        learns, noise = picked.surrogate not in (None, "none"), target.noise
+        if learns and _leaves_open(recipe) and noise and noise.is_declared and not noise.is_unbiased:
+            serving = _serving(composer, "correction", ANSWERS)
+            if serving is not None:
+                picked = picked.fill("values have noise, so answers are weighted", correction=serving)
+        elif learns and _leaves_open(recipe) and most is not None and most < needed:
             serving = _serving(composer, "correction", ANSWERS)
             scarce = costs.value >= WEIGHED or _has_few(recipe) or _by_few_values(recipe)
             if serving is not None and scarce:
@@ -324,10 +329,11 @@ def _has_few(recipe: Recipe) -> bool:
 
 
 def _by_few_values(recipe: Recipe) -> bool:
-    """Return whether there are values alone, and too few even for differences of them."""
+    """Return whether there are values alone, and too few even for differences, or with noise."""
     exact = recipe.exact
     offers = exact.capabilities & {GRADIENT, FORWARD, ROWS}
-    return recipe.budget.calls is not None and not offers and exact.dim <= MOST_DIM
+    is_few = recipe.budget.calls is not None or noise_of(exact) is not None
+    return is_few and not offers and exact.dim <= MOST_DIM
 
 
 def _for_few_values(
@@ -337,7 +343,9 @@ def _for_few_values(
     surrogate, explorer = (_serving(composer, k, FEW_VALUES) for k in ("surrogate", "explorer"))
     if surrogate is None or explorer is None or not _by_few_values(recipe):
         return None
-    calls = recipe.budget.calls or 0
+    calls = recipe.budget.calls
+    if calls is None:
+        return {"surrogate": surrogate, "explorer": explorer}
     most = calls - LAST_ROUND - max(int(target.n_calls) - recipe.chains, 0)
     if most <= 2 * recipe.exact.dim + 2:  # too few for both
         most = max(calls - 1, 1)

@@ -35,6 +35,7 @@ from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import MIXED, POOR, REPAIR_LENGTH, REPAIR_LENGTHS, SURE, Repairs, in_words
+from surrokit.potentials import Potential
 from surrokit.result.records import Adaptation, Repair, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
@@ -87,6 +88,11 @@ class Attempt:
             value=self._target.value,
         )
         book.attend(self.adaptation)
+
+    @property
+    def surrogate(self) -> Potential | None:
+        """The surrogate in use; None where there is none."""
+        return self._learning.surrogate
 
     def explore(self) -> Findings | None:
         """Explore and learn, if the plan has an explorer; return the findings, or None."""

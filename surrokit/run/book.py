@@ -447,6 +447,10 @@ class Book:
         """Count the latest failures near the chains, where none can be evaluated once more."""
         self.target.rejections.account.take_near(self._chains_were)
 
+    def look_at_noise(self, surrogate: Potential | None) -> None:
+        """Note how large the noise of values is, if they have noise."""
+        look_at_noise(self.target, surrogate)
+
     def look_beyond(self) -> None:
         """Look where chains have not been: far away if they disagree, and across exchanges."""
         kept = self.kept if self.has_draws else self.warmup

@@ -198,6 +198,7 @@ def run(
                 book.look_again()
                 attempt.draw()
             book.look_again()
+            book.look_at_noise(attempt.surrogate)
             book.look_beyond()
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
@@ -227,6 +228,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     book.note_failures()
+    book.look_at_noise(attempt.surrogate)
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)

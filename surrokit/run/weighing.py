@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import (
@@ -25,7 +26,7 @@ from surrokit.interfaces import (
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient
 from surrokit.plan.plan import Plan
-from surrokit.potentials import Potential, unnormalized_of
+from surrokit.potentials import CovariancePotential, Potential, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
@@ -40,11 +41,13 @@ from surrokit.weighted.rounds import (
     choose,
     complaint,
     complaint_about_draws,
+    complaint_about_noise,
     cross_fit,
     disagreement,
     is_worth_it,
     parts_of,
     predict_variances,
+    uncertainty_of,
 )
 
 PATIENCE = 3
@@ -70,6 +73,10 @@ MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
 
+MOST_LEARNT = 1000
+"""Values with noise after which a process learns nothing more."""
+
+
 class Weighing:
     """Rounds of weighted answers, as long as they are accepted.
 
@@ -93,6 +100,7 @@ class Weighing:
         self._rejected = 0
         self._recipe, self._sampler, self._weigher = plan.recipe, plan.sampler, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
+        self._sample: SurrogateSample | None = None  # of the surrogate that values with noise fit
 
     @property
     def answer(self) -> Answer | None:
@@ -124,7 +132,8 @@ class Weighing:
                 if learning.n_observed > learnt:
                     deploy(_MORE)
                     learnt = learning.n_observed
-                doubt = self._reason = self._round(found, before)
+                correct = self._round_of_noise if self._has_noise else self._round
+                doubt = self._reason = correct(found, before)
                 self._rejected += doubt is not None
                 self._note()
                 book.add_round(self._aim)
@@ -140,6 +149,12 @@ class Weighing:
             self._drop_unfinished()
             raise
         return bool(self._accepted) or not self._suits_chains
+
+    @property
+    def _has_noise(self) -> bool:
+        """Whether values do not correct; estimates of the density with the right mean do."""
+        noise = self._target.noise
+        return noise is not None and not noise.is_unbiased
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
@@ -197,13 +212,68 @@ class Weighing:
         """Evaluated draws in rounds that are accepted."""
         return sum(len(each.round) for each in self._accepted)
 
+    def _round_of_noise(self, found: Findings, n: int) -> str | None:
+        """Draw, evaluate, learn and draw again; return why that is not accepted, or None.
+
+        Values with noise correct nothing: the answer is what a process makes of all of them, with
+        what it does not know as error. New values say whether it is right.
+        """
+        process = self._learning.surrogate
+        assert process is not None
+        if COVARIANCE not in process.capabilities:
+            return (
+                "values have noise, and the surrogate does not say how sure it is of U; use "
+                "surrogate='quadratic-gp'"
+            )
+        sample = self._sample or self._draw(found, process)
+        with self._book.clock.phase("sampling"), one_thread():
+            evaluations = choose(sample, process, min(n, _most(sample, self._recipe.chains)), self._rng)
+        positions = evaluations.positions
+        values, rows = self._evaluate(positions)
+        noise = np.zeros(len(values)) if rows.noise_sd is None else rows.noise_sd
+        doubt = complaint_about_noise(cast(CovariancePotential, process), positions, values, noise)
+        with contextlib.suppress(SurrogateFitError):  # then it stays as it was
+            process = self._learning.surrogate = self._learning.fit()
+        self._sample = sample = self._draw(found, process)
+        doubt = doubt or complaint_about_draws(sample, process)
+        if doubt is not None:
+            self._forget()
+            self._record(positions, values, "warmup")
+            return doubt
+        self._record(positions, values, "sampling")
+        evaluated = self._target.transform.to_bounded(positions)
+        evaluated = np.concatenate([*(each.round.evaluated for each in self._accepted), evaluated])
+        with self._book.clock.phase("sampling"), one_thread():
+            fresh = Round(
+                draws=self._target.transform.to_bounded(sample.positions),
+                evaluated=evaluated,
+                log_weights=np.zeros(len(evaluated)),
+                learnt=self._learning.n_observed,
+                uncertainty=uncertainty_of(sample, cast(CovariancePotential, process)),
+            )
+            constant = bridge(process.value, sample.positions, self._rng)
+        self._accepted[:] = [
+            _Accepted(
+                round=fresh,
+                constant=constant,
+                sample=sample,
+                evaluations=evaluations,
+                predictive_variance=fresh.predictive_variance,
+            )
+        ]
+        return None
+
+    def _draw(self, found: Findings, surrogate: Potential) -> SurrogateSample:
+        with self._book.clock.phase("sampling"), one_thread():
+            about, covariance = found.chains.positions, found.covariance
+            return self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
+
     def _round(self, found: Findings, n: int) -> str | None:
         """Draw, evaluate and correct; return why that is not accepted, or None."""
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock
         assert surrogate is not None
+        sample = self._draw(found, surrogate)
         with clock.phase("sampling"), one_thread():
-            about, covariance = found.chains.positions, found.covariance
-            sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
             n = min(n, _most(sample, recipe.chains))
             evaluations = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
@@ -307,7 +377,9 @@ class Weighing:
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
-        if len(self._accepted) < 2:
+        if self._has_noise and self._learning.n_observed >= MOST_LEARNT:
+            return True
+        if len(self._accepted) < 2 and not self._has_noise:
             return False
         stopping, weights, aim = self._book.stopping, self._book.weights, self._aim
         assert weights is not None
