@@ -142,9 +142,10 @@ def require(
 
 
 CallKind: TypeAlias = Literal[
-    "value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"
+    "value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows", "cheap"
 ]
-"""Kinds of exact calls, counted in positions (``rows``: in data rows)."""
+"""Kinds of calls, counted in positions (``rows``: in data rows). Those of a ``cheap`` model beside
+the target are not exact, and count for no limit."""
 
 CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 """All kinds of exact calls."""

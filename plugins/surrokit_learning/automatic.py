@@ -30,6 +30,7 @@ from surrokit.registry.components import (
     VALUES,
     Kind,
 )
+from surrokit.targets.cheap import cheap_of
 from surrokit.targets.estimates import noise_of
 from surrokit.types import FloatArray
 
@@ -341,7 +342,8 @@ def _for_few_values(
 ) -> dict[str, Any] | None:
     """Return parts for few values, that leave a round of weights; None for other targets."""
     surrogate, explorer = (_serving(composer, k, FEW_VALUES) for k in ("surrogate", "explorer"))
-    if surrogate is None or explorer is None or not _by_few_values(recipe):
+    has_cheap = cheap_of(recipe.exact) is not None  # which says where the mass is
+    if surrogate is None or explorer is None or has_cheap or not _by_few_values(recipe):
         return None
     calls = recipe.budget.calls
     if calls is None:
@@ -355,6 +357,8 @@ def _for_few_values(
 def _needs_surrogate(composer: Composer, recipe: Recipe) -> bool:
     """Return whether a part that is given does, such as the correction of answers."""
     given = recipe.correction
+    if cheap_of(recipe.exact) is not None:
+        return True
     is_to_weigh = given is not None and weighs(composer.make("correction", given))
     return is_to_weigh or recipe.needs_surrogate(composer.catalogue)
 

@@ -38,6 +38,7 @@ from surrokit.potentials import (
     with_rows,
     with_vjp,
 )
+from surrokit.surrogate.cheap import CheapModel
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.estimates import NOISE_SD, RETURNED, Noise, noise_of
@@ -296,6 +297,7 @@ class RecordingPotential:
         self._go_by(target)
         self._blocks: list[Evaluations] = []
         self._lowest = Lowest(target.dim)
+        self.cheap: list[CheapModel] = []  # of this run's learners
 
     def _go_by(self, target: Potential) -> None:
         """Bind a target, whose model's calls are from here on this run's."""
@@ -331,7 +333,8 @@ class RecordingPotential:
     @property
     def calls(self) -> dict[str, int]:
         """Positions evaluated so far, by kind of call."""
-        return dict(self.calls_made.counts)
+        cheap = sum(each.count for each in self.cheap)
+        return {**self.calls_made.counts, "cheap": cheap}
 
     @property
     def noise(self) -> Noise | None:

@@ -46,6 +46,8 @@ from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
+from surrokit.surrogate.cheap import cheap_learner
+from surrokit.targets.cheap import cheap_of
 from surrokit.types import Capabilities
 
 APPROACHED = 400
@@ -339,6 +341,9 @@ def _learner(
         is_density=True,
         is_weighed=weighs(correction),
     )
+    cheap = cheap_of(exact)
+    if cheap is not None:
+        return cheap_learner(surrogate, problem, cheap, rng)
     return surrogate.learner(problem, rng)
 
 

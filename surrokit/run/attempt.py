@@ -41,6 +41,7 @@ from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.learning import InUse, Learning
+from surrokit.surrogate.cheap import CheapLearner
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray
@@ -62,6 +63,8 @@ class Attempt:
         self._rng = rng
         self._learning = Learning(plan, book.clock)
         learns = self._learning.learns
+        if isinstance(plan.learner, CheapLearner):
+            book.target.cheap.append(plan.learner.cheap)
         self._target = book.target.fork(
             keep=learns,
             jacobians=self._learning.uses_jacobians,

@@ -11,7 +11,7 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Clock
-from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange
+from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange, look_at_noise
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
