@@ -47,7 +47,7 @@ from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, nam
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
 from surrokit.surrogate.cheap import cheap_learner
-from surrokit.targets.cheap import cheap_of
+from surrokit.targets.cheap import cheap_of, is_fit
 from surrokit.types import Capabilities
 
 APPROACHED = 400
@@ -343,7 +343,7 @@ def _learner(
     )
     cheap = cheap_of(exact)
     if cheap is not None:
-        return cheap_learner(surrogate, problem, cheap, rng)
+        return cheap_learner(surrogate, problem, cheap, rng, counts=not is_fit(exact))
     return surrogate.learner(problem, rng)
 
 

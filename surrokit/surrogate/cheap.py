@@ -44,10 +44,12 @@ class CheapModel:
         The model, in the sampling coordinates.
     of_outputs
         Whether its outputs are of use, rather than its value.
+    counts
+        Whether calls count.
     """
 
-    def __init__(self, cheap: Potential, *, of_outputs: bool) -> None:
-        self.calls, self.failures, self.of_outputs = Calls("reject", 0), 0, of_outputs
+    def __init__(self, cheap: Potential, *, of_outputs: bool, counts: bool = True) -> None:
+        self.calls, self.failures, self.counts = Calls("reject", 0), 0, counts
         if not of_outputs and GRADIENT not in cheap.capabilities:
             cheap = Differences(cheap)
         self._bound: Any = change_model(cheap, lambda model: attrs.evolve(model, calls=self.calls))
@@ -55,7 +57,7 @@ class CheapModel:
     @property
     def count(self) -> int:
         """Positions at which it was evaluated."""
-        return sum(self.calls.counts.values())
+        return sum(self.calls.counts.values()) if self.counts else 0
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return C, shape (n,), and its gradient, shape (n, dim); NaN where it fails."""
@@ -413,11 +415,16 @@ def _line(x: FloatArray, y: FloatArray, enough: int) -> tuple[float, float]:
 
 
 def cheap_learner(
-    surrogate: Surrogate, problem: LearningProblem, cheap: Potential, rng: np.random.Generator
+    surrogate: Surrogate,
+    problem: LearningProblem,
+    cheap: Potential,
+    rng: np.random.Generator,
+    *,
+    counts: bool = True,
 ) -> CheapLearner:
-    """Return a learner of what a cheap model lacks, by a surrogate's own."""
+    """Return a learner of what a cheap model lacks, whose calls may count, by a surrogate's own."""
     of_outputs = problem.energy is not None and FORWARD in cheap.capabilities
-    model = CheapModel(cheap, of_outputs=of_outputs)
+    model = CheapModel(cheap, of_outputs=of_outputs, counts=counts)
     energy = problem.energy if of_outputs else None
     if energy is not None:
         own = attrs.evolve(problem, energy=CheapEnergy(energy, model))
@@ -428,5 +435,6 @@ def cheap_learner(
         )
     learner = surrogate.learner(own, rng)
     if energy is not None and "outputs" not in learner.uses:  # it learns values, whatever there is
-        return cheap_learner(surrogate, attrs.evolve(problem, energy=None), cheap, rng)
+        plain = attrs.evolve(problem, energy=None)
+        return cheap_learner(surrogate, plain, cheap, rng, counts=counts)
     return CheapLearner(fresh=learner, cheap=model, dim=problem.dim, energy=energy)
