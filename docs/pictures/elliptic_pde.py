@@ -1,4 +1,4 @@
-"""The elliptic inverse problem: the coefficient, the pressure, and what the data tell of both."""
+"""The elliptic inverse problem: the coefficient, the pressure, and what the data say of both."""
 
 import matplotlib.pyplot as plt
 import numpy as np

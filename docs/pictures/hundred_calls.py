@@ -60,14 +60,14 @@ HMC_CALLS = (1000, 2000, 4000, 8000)
 CHAINS, LONG = 4, 16
 PEER_VALUES = (100, 200, 300, 400)
 HALF_WIDTH, PATIENCE = 4.0, 1500.0
-WEIGHTED, TOLD = "weighted answers", "error that they tell"
+WEIGHTED, STATED = "weighted answers", "stated error"
 CHAIN, HMC, PEER = "chain on a surrogate", "plain HMC", "PyVBMC, values alone"
 STYLES = {
     HMC: ("s-", ORANGE),
     CHAIN: ("o-", BLUE),
     PEER: ("D-", GREEN),
     WEIGHTED: ("^-", VERMILION),
-    TOLD: ("--", GREY),
+    STATED: ("--", GREY),
 }
 PARTS = {
     "sampler": "sub-chain",
@@ -102,11 +102,11 @@ def of_blocks(draws, lengths, truth):
 
 
 def weigh(name, truth):
-    """Return curves of weighted answers: calls and error, and the error that the runs tell."""
+    """Return curves of weighted answers: calls and error, and the stated error."""
     mean, sd = truth
     curves = []
     for limit in LIMITS[name]:
-        calls, found, told = [], [], []
+        calls, found, stated = [], [], []
         for seed in SEEDS:
             # an aim that no run reaches, so that each spends its calls
             options = {"max_calls": limit, "correction": ("weights", {"aim": 1e-3}), **PARTS}
@@ -117,12 +117,12 @@ def weigh(name, truth):
             answer = run.answer.mean()
             calls.append(run.total_calls)
             found.append((answer.value - mean) / sd)
-            told.append(answer.error / sd)
-            print(name, limit, seed, run.total_calls, rms(found[-1]), rms(told[-1]), flush=True)
+            stated.append(answer.error / sd)
+            print(name, limit, seed, run.total_calls, rms(found[-1]), rms(stated[-1]), flush=True)
         if calls:
-            curves.append((float(np.mean(calls)), rms(found), rms(told)))
-    calls, found, told = zip(*curves, strict=True)
-    return {WEIGHTED: (calls, found), TOLD: (calls, told)}
+            curves.append((float(np.mean(calls)), rms(found), rms(stated)))
+    calls, found, stated = zip(*curves, strict=True)
+    return {WEIGHTED: (calls, found), STATED: (calls, stated)}
 
 
 def sample_exactly(name):
