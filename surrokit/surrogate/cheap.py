@@ -15,7 +15,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS, VJP
+from surrokit.capabilities import FORWARD, GRADIENT, JACOBIAN, ROWS, VJP, require
 from surrokit.errors import ShapeError, SurrogateFitError
 from surrokit.interfaces import Evaluations, Learner, LearningProblem, Surrogate
 from surrokit.model.calls import Calls
@@ -24,12 +24,8 @@ from surrokit.potentials import Energy, Potential, with_forward, with_gradient
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.surrogate.training import near_least
 from surrokit.surrogate.whitening import Whitening
-from surrokit.targets.differences import STEP, Differences
 from surrokit.targets.functions import PotentialOfOutputs, gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray, Pair
-
-MOST_KEPT = 100_000
-"""Numbers of a cheap model's results at training rows that are kept."""
 
 SCALED_FROM = 5
 """Rows for each parameter from which on a cheap model's values are scaled."""
@@ -42,16 +38,12 @@ class CheapModel:
     ----------
     cheap
         The model, in the sampling coordinates.
-    of_outputs
-        Whether its outputs are of use, rather than its value.
     counts
         Whether calls count.
     """
 
-    def __init__(self, cheap: Potential, *, of_outputs: bool, counts: bool = True) -> None:
+    def __init__(self, cheap: Potential, *, counts: bool = True) -> None:
         self.calls, self.failures, self.counts = Calls("reject", 0), 0, counts
-        if not of_outputs and GRADIENT not in cheap.capabilities:
-            cheap = Differences(cheap)
         self._bound: Any = change_model(cheap, lambda model: attrs.evolve(model, calls=self.calls))
 
     @property
@@ -79,21 +71,11 @@ class CheapModel:
             return self._checked(np.array(with_forward(self._bound).forward(positions)))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> Pair:
-        """Return outputs, shape (n, m), and Jacobians, by differences if there are none."""
-        if JACOBIAN in self._bound.capabilities:
-            self.calls.begin(len(positions))
-            with np.errstate(all="ignore"):
-                outputs, slopes = self._bound.forward_and_jacobian(positions)
-            return self._checked(np.array(outputs), np.array(slopes))
-        n, dim = positions.shape
-        steps = STEP * (1.0 + np.abs(positions))
-        moves = steps[:, :, None] * np.eye(dim)
-        about = np.concatenate([positions[:, None], positions[:, None] + moves], axis=1)
-        about = np.concatenate([about, positions[:, None] - moves], axis=1)
-        found = self.forward(about.reshape(-1, dim)).reshape(n, 2 * dim + 1, -1)
-        up, down = found[:, 1 : dim + 1], found[:, dim + 1 :]
-        slopes = (up - down) / (2.0 * steps[:, :, None])
-        return found[:, 0], slopes.transpose(0, 2, 1)
+        """Return outputs, shape (n, m), and Jacobians, (n, m, dim); NaN where it fails."""
+        self.calls.begin(len(positions))
+        with np.errstate(all="ignore"):
+            outputs, slopes = self._bound.forward_and_jacobian(positions)
+        return self._checked(np.array(outputs), np.array(slopes))
 
     def _checked(self, *results: FloatArray) -> Any:
         """Return results with NaN in all rows of which one number is not finite, and count them."""
@@ -422,9 +404,22 @@ def cheap_learner(
     *,
     counts: bool = True,
 ) -> CheapLearner:
-    """Return a learner of what a cheap model lacks, whose calls may count, by a surrogate's own."""
-    of_outputs = problem.energy is not None and FORWARD in cheap.capabilities
-    model = CheapModel(cheap, of_outputs=of_outputs, counts=counts)
+    """Return a learner of what a cheap model lacks, whose calls may count, by a surrogate's own.
+
+    Raises
+    ------
+    CapabilityError
+        If the cheap model has neither a gradient nor a Jacobian.
+    """
+    of_outputs = problem.energy is not None and JACOBIAN in cheap.capabilities
+    require(
+        "a cheap model",
+        frozenset({JACOBIAN if of_outputs else GRADIENT}),
+        cheap.capabilities,
+        "itself",
+        "pass a run of it, whose surrogate has one: sk.with_cheap(target, sk.sample(cheap, ...))",
+    )
+    model = CheapModel(cheap, counts=counts)
     energy = problem.energy if of_outputs else None
     if energy is not None:
         own = attrs.evolve(problem, energy=CheapEnergy(energy, model))
