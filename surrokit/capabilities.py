@@ -96,8 +96,8 @@ VARIANCE = "variance"
 """``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
 COVARIANCE = "covariance"
-"""``covariance(positions) -> (n, n)``, and ``noise_sd``: what a fitted process does not know of U, at
-positions together, and the noise of values that it has found; with ``variance``."""
+"""``covariance(positions) -> (n, n)``, and ``noise_sd``: what a fitted process does not know of U,
+at positions together, and the noise of values that it has found; with ``variance``."""
 
 INITIAL = "initial"
 """``initial(rng, n) -> (n, dim)``: starting positions for chains."""

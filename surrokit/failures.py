@@ -47,7 +47,8 @@ class Recheck:
     infinite U were, and ``finite`` had a finite one. ``apart`` are two values of U at one position
     that differ; None where there are none. ``noise_sd`` is the standard deviation of U's noise, as
     declared or as found; None where values are exact, and NaN where it is not known. ``unbiased``
-    says that the user declares estimates of the density to have the right mean.
+    says that the user declares estimates of the density to have the right mean. At ``cheap_failed``
+    positions a cheap model beside the target failed.
     """
 
     tried: int = 0
@@ -59,6 +60,7 @@ class Recheck:
     near: int = 0
     noise_sd: float | None = None
     unbiased: bool = False
+    cheap_failed: int = 0
 
     @property
     def rate(self) -> float:

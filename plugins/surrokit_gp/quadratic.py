@@ -7,7 +7,8 @@ function has the squared-exponential one. A mean function of a quadratic with su
 of Acerbi (2018, arXiv:1810.05558).
 
 Of a process are sought log l_k, the log of the smooth function's standard deviation, that of the
-noise of values where they are noisy and it is not known, and log s. Their density is normal about the usual ones, as few values say little of so many scales.
+noise of values where they are noisy and it is not known, and log s. Their
+density is normal about the usual ones, as few values say little of so many scales.
 """
 
 from __future__ import annotations

@@ -136,10 +136,18 @@ class Automatic:
             )
         most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
         learns, noise = picked.surrogate not in (None, "none"), target.noise
-        if learns and _leaves_open(recipe) and noise and noise.is_declared and not noise.is_unbiased:
+        if (
+            learns
+            and _leaves_open(recipe)
+            and noise
+            and noise.is_declared
+            and not noise.is_unbiased
+        ):
             serving = _serving(composer, "correction", ANSWERS)
             if serving is not None:
-                picked = picked.fill("values have noise, so answers are weighted", correction=serving)
+                picked = picked.fill(
+                    "values have noise, so answers are weighted", correction=serving
+                )
         elif learns and _leaves_open(recipe) and most is not None and most < needed:
             serving = _serving(composer, "correction", ANSWERS)
             scarce = costs.value >= WEIGHED or _has_few(recipe) or _by_few_values(recipe)

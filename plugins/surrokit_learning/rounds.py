@@ -221,12 +221,14 @@ class Rounds:
         yield known.explored()
         n, dim = at.shape
         limits = Limits(total=50 * n + 10 * dim, later=25.0 * n, spare=100 * n)
-        search = ModeSearch(first, at, evaluate_alone(first, at), limits)
-        while not search.over:
-            search.step(rng)
-        modes = search.found
+        heights, modes = evaluate_alone(first, at), None
+        if np.isfinite(heights).all():  # or else it fails where chains start
+            search = ModeSearch(first, at, heights, limits)
+            while not search.over:
+                search.step(rng)
+            modes = search.found
         rows, queue = start.evaluated(), Queue.empty(dim)
-        if modes is None or search.lowest is None:
+        if modes is None:
             start.fit(rows)
             return (yield from self._search(known, start, rng))
         centres = modes.positions[modes.matters]

@@ -140,7 +140,11 @@ class _Populations:
         def solve(positions: FloatArray) -> tuple[FloatArray, ...]:
             n = len(positions)
             if what == "forward":
-                return (log_populations(positions[:, :6], TIMES, self.tolerance).reshape(n, COUNTS.size),)
+                return (
+                    log_populations(positions[:, :6], TIMES, self.tolerance).reshape(
+                        n, COUNTS.size
+                    ),
+                )
             logs, sensitivities = log_populations_and_sensitivities(
                 positions[:, :6], TIMES, 10.0 * self.tolerance
             )

@@ -300,7 +300,7 @@ NOISY = 10
 
 
 def look_at_noise(target: RecordingPotential, surrogate: Potential | None) -> None:
-    """Note how large the noise of values is: as declared, or returned, or by a process, or by calls.
+    """Note how large the noise of values is: as declared or returned, by a process, or by calls.
 
     Where nothing else tells it, the latest position is evaluated some times more.
     """

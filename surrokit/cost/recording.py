@@ -18,13 +18,13 @@ from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import count_calls
 from surrokit.errors import TargetError
-from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount
+from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, Recheck
 from surrokit.interfaces import Evaluations
 from surrokit.limits import EDGE, PENALTY, are_penalties, users_threads, without_penalties
 from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
 from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
-from surrokit.model.quantities import NAMED
 from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
+from surrokit.model.quantities import NAMED
 from surrokit.potentials import (
     Energy,
     FullPotential,
@@ -368,6 +368,12 @@ class RecordingPotential:
     def failures(self) -> int:
         """Positions at which the target raised, or returned NaN or -inf."""
         return self.rejections.account.total
+
+    @property
+    def recheck(self) -> Recheck:
+        """What is known of chance, of noise, and of failures of a cheap model."""
+        failed = sum(each.failures for each in self.cheap)
+        return attrs.evolve(self.rejections.account.recheck, cheap_failed=failed)
 
     @property
     def broken_gradients(self) -> BrokenGradients:

@@ -186,6 +186,13 @@ def _of_failures(run: Run) -> Iterator[Finding]:
     if (infinite := tell_infinite(run.recheck)) is not None:
         yield warning("infinite_by_chance", infinite)
     yield from _of_noise(run)
+    if n := run.recheck.cheap_failed:
+        most = max(run.calls.get("cheap", 0), n)
+        yield note(
+            "cheap_failed",
+            f"the cheap model failed at {n} of {most} positions, where a normal density stands for "
+            "it: draws are right, but chains move there slowly. Correct the cheap model there",
+        )
     if not run.failures:
         return
     kinds, most = [], 3  # numbers of a position

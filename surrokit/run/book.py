@@ -11,7 +11,13 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Clock
-from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange, look_at_noise
+from surrokit.cost.probes import (
+    Exchange,
+    endless_along,
+    evaluate_again,
+    find_exchange,
+    look_at_noise,
+)
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
@@ -414,7 +420,7 @@ class Book:
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
             failure_kinds=self._kinds(),
-            recheck=exact.rejections.account.recheck,
+            recheck=exact.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -488,7 +494,7 @@ class Book:
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
             "failures": target.failures,
             "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
-            "recheck": attrs.asdict(target.rejections.account.recheck),
+            "recheck": attrs.asdict(target.recheck),
             "seconds": dict(self.clock.seconds),
             "iteration": self.iteration,
             "adaptation": attrs.asdict(self._adaptation()),

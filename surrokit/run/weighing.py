@@ -31,7 +31,7 @@ from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.umbrella import Edges
-from surrokit.types import FloatArray
+from surrokit.types import Capabilities, FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.round import Estimate, Round
@@ -72,6 +72,12 @@ _MORE = "weighed with more evaluations"
 MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
+
+UNSURE = (
+    "values have noise, and the surrogate does not say how sure it is of U; use "
+    "surrogate='quadratic-gp'"
+)
+"""Why there are no answers from another surrogate of values with noise."""
 
 MOST_LEARNT = 1000
 """Values with noise after which a process learns nothing more."""
@@ -122,8 +128,12 @@ class Weighing:
         self._note()
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
+        knows = not self._has_noise or COVARIANCE in _offers(learning.surrogate)
+        if not knows:
+            self._reason = UNSURE
+            self._note()
         try:
-            while len(self._accepted) < MOST_ROUNDS:
+            while knows and len(self._accepted) < MOST_ROUNDS:
                 if failed >= PATIENCE and self._suits_chains:
                     break
                 before = self._next_size(before)
@@ -145,6 +155,8 @@ class Weighing:
                     deploy(_MORE)
                 if self._suits_chains:
                     book.begin_chains()
+                elif not knows:
+                    book.stopping.cut("max_calls")
         except BaseException:
             self._drop_unfinished()
             raise
@@ -220,14 +232,11 @@ class Weighing:
         """
         process = self._learning.surrogate
         assert process is not None
-        if COVARIANCE not in process.capabilities:
-            return (
-                "values have noise, and the surrogate does not say how sure it is of U; use "
-                "surrogate='quadratic-gp'"
-            )
         sample = self._sample or self._draw(found, process)
         with self._book.clock.phase("sampling"), one_thread():
-            evaluations = choose(sample, process, min(n, _most(sample, self._recipe.chains)), self._rng)
+            evaluations = choose(
+                sample, process, min(n, _most(sample, self._recipe.chains)), self._rng
+            )
         positions = evaluations.positions
         values, rows = self._evaluate(positions)
         noise = np.zeros(len(values)) if rows.noise_sd is None else rows.noise_sd
@@ -427,6 +436,10 @@ class _Accepted:
         density_ratios = None if self.others is None else self.others.density_ratios
         late = predict_variances(self.sample, self.evaluations, latest, density_ratios)
         return attrs.evolve(self, predictive_variance=late)
+
+
+def _offers(surrogate: Potential | None) -> Capabilities:
+    return frozenset() if surrogate is None else surrogate.capabilities
 
 
 def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:

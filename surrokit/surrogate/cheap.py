@@ -44,6 +44,7 @@ class CheapModel:
 
     def __init__(self, cheap: Potential, *, counts: bool = True) -> None:
         self.calls, self.failures, self.counts = Calls("reject", 0), 0, counts
+        self.n_outputs = 0  # as long as it has failed everywhere
         self._bound: Any = change_model(cheap, lambda model: attrs.evolve(model, calls=self.calls))
 
     @property
@@ -68,14 +69,23 @@ class CheapModel:
         """Return outputs, shape (n, m); NaN where it fails."""
         self.calls.begin(len(positions))
         with np.errstate(all="ignore"):
-            return self._checked(np.array(with_forward(self._bound).forward(positions)))[0]
+            outputs = np.array(with_forward(self._bound).forward(positions))
+        return self._checked(self._of_map(outputs))[0]
 
     def forward_and_jacobian(self, positions: FloatArray) -> Pair:
         """Return outputs, shape (n, m), and Jacobians, (n, m, dim); NaN where it fails."""
         self.calls.begin(len(positions))
         with np.errstate(all="ignore"):
-            outputs, slopes = self._bound.forward_and_jacobian(positions)
-        return self._checked(np.array(outputs), np.array(slopes))
+            outputs, slopes = map(np.array, self._bound.forward_and_jacobian(positions))
+        if not outputs.shape[1]:
+            slopes = np.full((len(slopes), self.n_outputs, positions.shape[1]), np.nan)
+        return self._checked(self._of_map(outputs), slopes)
+
+    def _of_map(self, outputs: FloatArray) -> FloatArray:
+        """Return outputs (n, m), as many as the target's where the model has failed everywhere."""
+        if outputs.shape[1]:
+            return outputs
+        return np.full((len(outputs), self.n_outputs), np.nan)
 
     def _checked(self, *results: FloatArray) -> Any:
         """Return results with NaN in all rows of which one number is not finite, and count them."""
@@ -244,16 +254,20 @@ class CorrectedMap(PotentialOfOutputs):
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
+        outputs = self.forward(positions)
+        if not outputs.shape[1]:
+            return np.full(len(positions), np.inf)
         with np.errstate(all="ignore"):
-            values = self.energy.value(self.forward(positions), positions)
+            values = self.energy.value(outputs, positions)
         return _stand_in(self.stands_in, positions, values, np.zeros_like(positions))[0]
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
+        outputs, slopes = self.forward_and_jacobian(positions)
+        if not outputs.shape[1]:
+            return np.full(len(positions), np.inf), np.full_like(positions, np.nan)
         with np.errstate(all="ignore"):
-            found = gradient_of_energy(
-                self.energy, *self.forward_and_jacobian(positions), positions
-            )
+            found = gradient_of_energy(self.energy, outputs, slopes, positions)
         return _stand_in(self.stands_in, positions, *found)
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
@@ -305,6 +319,8 @@ class CheapLearner:
             values, gradients = self.cheap.value_and_gradient(at)
             there = Evaluations(positions=at, values=values, gradients=gradients)
         else:
+            if rows.outputs is not None:
+                self.cheap.n_outputs = rows.outputs.shape[1]
             outputs, jacobians = self.cheap.forward_and_jacobian(at)
             if rows.outputs is not None and rows.outputs.shape[1] != outputs.shape[1]:
                 raise ShapeError(
@@ -425,9 +441,7 @@ def cheap_learner(
         own = attrs.evolve(problem, energy=CheapEnergy(energy, model))
     else:
         offered = problem.capabilities - {FORWARD, JACOBIAN, VJP, ROWS}
-        own = attrs.evolve(
-            problem, energy=None, capabilities=offered, terms=None, is_density=False
-        )
+        own = attrs.evolve(problem, energy=None, capabilities=offered, terms=None, is_density=False)
     learner = surrogate.learner(own, rng)
     if energy is not None and "outputs" not in learner.uses:  # it learns values, whatever there is
         plain = attrs.evolve(problem, energy=None)

@@ -35,9 +35,9 @@ jackknife's, but few positions are evaluated where a rare event happens. So it i
   their density ratios stand for the one. It is no part of an answer, since V' knows the points that
   correct V.
 
-**Noise.** Weights of values with noise would be biased, as the exponential of noise is. So where U is
-known by a process alone, whose mean is V, its draws are the answer, and no value corrects it; the
-process has a covariance K of U at the draws, and the mean of f has the variance
+**Noise.** Weights of values with noise would be biased, as the exponential of noise is. So where U
+is known by a process alone, whose mean is V, its draws are the answer, and no value corrects it.
+The process has a covariance K of U at the draws, and the mean of f has the variance
 E_V E_V' (f - m) K (f' - m), to first order (Bayesian quadrature: O'Hagan 1991,
 doi:10.1016/0378-3758(91)90002-V).
 
