@@ -13,6 +13,7 @@ from surrokit.targets.bounds import transform_of
 from surrokit.targets.cheap import cheap_of
 from surrokit.targets.scaling import scaled
 
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 SDS = np.array([1.0, 0.5])
 PARTS = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds", "progress": False}
 

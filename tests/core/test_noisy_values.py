@@ -13,6 +13,9 @@ from surrokit.weighted.correction import Values, correct
 from surrokit.weighted.round import Round
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+
+
 def normal(q):
     return 0.5 * np.square(q).sum(axis=1)
 
