@@ -1,18 +1,27 @@
 """Posteriors from a few hundred values without gradients, beside PyVBMC, GPry and BOBE.
 
-All get the same range in which the mass plausibly lies: eight standard deviations wide, its middle
-up to one off in each coordinate. GPry and BOBE need a bounded uniform prior as well: a box with the
-same middle and twice as wide, outside of which lies at most about a thousandth of the mass; in the
-plausible range they have their first values. Of ours the surrogate is judged that an active
-exploration of N values leaves, drawn from by chains that begin at its lowest points; of PyVBMC its
-last variational posterior of at most N values, in one run to the largest N; of GPry and BOBE the
-nested sampling of their own process of at most N values, in one run without a test of convergence.
-Distances to the reference: the mean of both Kullback-Leibler divergences of normal densities with
-the draws' moments (GsKL), and the mean over coordinates of the total variation (MMTV). In brackets
-stands the acceptance of exact chains that the surrogate proposes for. It asserts nothing.
+    python benchmarks/few_values.py targets --seeds 10
 
-    python benchmarks/few_values.py --data path/to/posteriordb \\
+runs surrokit with every choice left to it on fifteen targets, at the budgets at which PyVBMC 1.5
+ends on them, and prints medians beside those of PyVBMC. Figures of a run: the error of log Z; GsKL,
+the mean of both Kullback-Leibler divergences of normal densities of equal moments; MMTV, the mean
+over coordinates of the total variation; whether the answer is usable: log Z and GsKL below 1, MMTV
+below 0.2. GsKL and MMTV are those of the surrogate that has learnt from all values, as PyVBMC's are
+those of its last variational posterior. Silent is an unusable answer that is accepted. Held is the
+part of means, standard deviations and log Z of accepted answers that their 95 % intervals hold.
+
+    python benchmarks/few_values.py peers --data path/to/posteriordb \\
         --python pyvbmc=path/to/python --python gpry=path/to/another --python bobe=path/to/a-third
+
+runs all methods on five problems. They get the same range in which the mass plausibly lies: eight
+standard deviations wide, its middle up to one off in each coordinate. GPry and BOBE need a bounded
+uniform prior as well: a box with the same middle and twice as wide, outside of which lies at most
+about a thousandth of the mass; in the plausible range they have their first values. Of ours the
+surrogate is judged that an active exploration of N values leaves, drawn from by chains that begin
+at its lowest points; of PyVBMC its last variational posterior of at most N values, in one run to
+the largest N; of GPry and BOBE the nested sampling of their own process of at most N values, in one
+run without a test of convergence. In brackets stands the acceptance of exact chains that the
+surrogate proposes for. It asserts nothing.
 
 An interpreter named for a method has its package (PyPI's ``pyvbmc``, ``gpry``, ``BOBE``), surrokit
 itself and JAX; packages that refuse one another's JAX thus have one each. Without a name the
@@ -36,6 +45,7 @@ import click
 
 from few.methods import of_bobe, of_gpry, of_ours, of_pyvbmc, table
 from few.problems import PROBLEMS, Task, kept_reference
+from few.targets import PYVBMC, case_of, run_one, table_of
 from harness import ONE_THREAD, add_row
 
 Row: TypeAlias = dict[str, Any]
@@ -60,7 +70,28 @@ def _interpreters(_: click.Context, __: click.Parameter, words: tuple[str, ...])
     return named
 
 
-@click.command(help=__doc__.partition("\n")[0])
+@click.group(help=__doc__.partition("\n")[0])
+def main() -> None:
+    """Fifteen targets by surrokit alone, or five problems by all methods."""
+
+
+@main.command()
+@click.option("--seeds", default=10, show_default=True)
+@click.option("--output", default="few_targets.jsonl", type=click.Path(path_type=Path))
+@click.option("--only", multiple=True, type=click.Choice(list(PYVBMC)), default=list(PYVBMC))
+def targets(seeds: int, output: Path, only: tuple[str, ...]) -> None:
+    """Run what is not in the file yet, and print the table."""
+    for name in only:
+        case = None
+        for seed in range(1, seeds + 1):
+            key = {"target": name, "seed": seed}
+            if not any(key.items() <= row.items() for row in _rows(output)):
+                case = case or case_of(name)
+                add_row(output, {**key, **run_one(case, int(PYVBMC[name][0]), seed)})
+    click.echo(table_of(_rows(output), only))
+
+
+@main.command()
 @click.option("--data", required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--output", default="few_values.jsonl", type=click.Path(path_type=Path))
 @click.option("--only", multiple=True, type=click.Choice(PROBLEMS), default=PROBLEMS)
@@ -77,7 +108,7 @@ def _interpreters(_: click.Context, __: click.Parameter, words: tuple[str, ...])
 )
 @click.option("--patience", default=900.0, show_default=True, help="Seconds a run may take.")
 @click.option("--here", type=int, hidden=True)
-def main(
+def peers(
     data: Path, output: Path, only: tuple[str, ...], methods: tuple[str, ...], **how: Any
 ) -> None:
     """Run what is not in the file yet, each in a process of its own, and print the table."""
@@ -100,7 +131,7 @@ def main(
                     words = ["--data", data, "--output", output, "--only", problem]
                     words += ["--methods", method, "--here", seed]
                     words += ["--budgets", ",".join(map(str, left))]
-                    command = [how["pythons"][method], __file__, *map(str, words)]
+                    command = [how["pythons"][method], __file__, "peers", *map(str, words)]
                     _run(command, output, key, left, how["patience"])
     click.echo(table(_rows(output), PROBLEMS, METHODS))
 

@@ -1,218 +1,211 @@
 """Targets with several modes: are these weighed rightly, and if not, does the verdict say so?
 
-    python benchmarks/modes.py --only two --seeds 3
+    python benchmarks/modes.py --only two --seeds 3 --methods surrokit nautilus dynesty
 
-Each line is a run with the parts that expensive calls get: exact calls, effective
-draws, R-hat, the largest error of a mode's share in Monte Carlo errors, and what the verdict warns
-of. A run is right if that error is below 4 and R-hat below 1.01.
+Each line is a run, of surrokit with the parts that expensive calls get, or of nested sampling by a
+peer from a uniform prior on a box: exact calls (a gradient is one), effective draws, R-hat, the
+largest error of a mode's share, also in Monte Carlo errors, the error of log Z with the standard
+error that the run tells, and what the verdict warns of. A run is right if each share is within four
+Monte Carlo errors, R-hat is below 1.01, and no draws are so few that this says nothing: no error of
+a share may be above 0.1.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
 import attrs
 import numpy as np
 
 import surrokit as sk
+from mode_cases import CASES, Case
 from surrokit.diagnostics import mean_error, r_hat
 from surrokit.types import FloatArray
 
-Kinds = Callable[[FloatArray], FloatArray]
-"""From positions (n, dim) to the mode (n,) that each is at."""
-
 
 @attrs.frozen(kw_only=True)
-class Case:
-    """A log density with its gradient, and the true shares of its modes."""
+class Row:
+    """What came of a run."""
 
-    dim: int
-    log_density: Callable[[FloatArray], float]
-    gradient: Callable[[FloatArray], FloatArray]
-    kinds: Kinds
+    calls: float
+    effective: float
+    rhat: float
     shares: FloatArray
-    bounds: tuple[float, float] | None = None
+    errors: FloatArray
+    log_z: float = np.nan
+    log_z_error: float = np.nan
+    warned: tuple[str, ...] = ()
 
 
-def normals(centres: FloatArray, sds: FloatArray, shares: FloatArray) -> Case:
-    """Return a mixture of isotropic normals: centres (k, dim), sds (k,), shares (k,)."""
-    dim = centres.shape[1]
-    constants = np.log(shares) - dim * np.log(sds)
+def judge(case: Case, run: sk.Run) -> Row:
+    """Return effective draws and R-hat of modes and numbers, and the shares of the modes."""
+    modes = np.arange(len(case.shares))
 
-    def parts(q: FloatArray) -> FloatArray:
-        squares = np.square((q[..., None, :] - centres) / sds[:, None]).sum(axis=-1)
-        return np.asarray(constants - 0.5 * squares)
+    def at(rows: FloatArray) -> FloatArray:
+        return np.asarray(case.kinds(rows)[:, None] == modes, dtype=float)
 
-    def gradient(q: FloatArray) -> FloatArray:
-        logs = parts(q)
-        each = np.exp(logs - np.logaddexp.reduce(logs)) / np.square(sds)
-        return np.asarray(each @ (centres - q))
-
-    return Case(
-        dim=dim,
-        log_density=lambda q: float(np.logaddexp.reduce(parts(q))),
-        gradient=gradient,
-        kinds=lambda rows: np.argmax(parts(rows), axis=-1),
-        shares=shares / shares.sum(),
-    )
-
-
-def two(dim: int, distance: float | None = None, sd: float = 1.0, share: float = 2 / 3) -> Case:
-    """Return two normals, at 3 and -3 in each coordinate or so far apart along a diagonal."""
-    half = 3.0 if distance is None else 0.5 * distance / np.sqrt(dim)
-    centres = half * np.array([np.ones(dim), -np.ones(dim)])
-    return normals(centres, np.array([1.0, sd]), np.array([share, 1.0 - share]))
-
-
-def twenty() -> Case:
-    """Return twenty normals in a square of 20 by 20, of width 0.5."""
-    rng = np.random.default_rng(3)
-    return normals(rng.uniform(-10.0, 10.0, (20, 2)), np.full(20, 0.5), np.full(20, 0.05))
-
-
-def himmelblau() -> Case:
-    """Return the density of four modes on [-4, 4]^2; shares by the signs of x and y."""
-
-    def parts(q: FloatArray) -> tuple[float, float]:
-        return q[0] + q[1] ** 2 - 7.0, q[0] ** 2 + q[1] - 11.0
-
-    def log_density(q: FloatArray) -> float:
-        a, b = parts(q)
-        return -0.5 * (0.1 * a * a + b * b)
-
-    def gradient(q: FloatArray) -> FloatArray:
-        a, b = parts(q)
-        return -np.array([0.1 * a + 2.0 * b * q[0], 0.2 * a * q[1] + b])
-
-    return Case(
-        dim=2,
-        log_density=log_density,
-        gradient=gradient,
-        kinds=lambda rows: 2 * (rows[:, 0] > 0) + (rows[:, 1] > 0),
-        shares=np.array([0.1502, 0.2132, 0.2886, 0.3480]),
-        bounds=(-4.0, 4.0),
-    )
-
-
-def curved() -> Case:
-    """Return three banana-shaped modes, 12 apart, of shares 0.5, 0.3 and 0.2."""
-    middles, shares = np.array([-12.0, 0.0, 12.0]), np.array([0.5, 0.3, 0.2])
-
-    def parts(q: FloatArray) -> tuple[FloatArray, ...]:
-        x = q[..., 0, None] - middles
-        y = q[..., 1, None] - 0.5 * (np.square(x) - 1.0)
-        return x, y, np.log(shares) - 0.5 * np.square(x / 1.5) - 0.5 * np.square(y / 0.5)
-
-    def gradient(q: FloatArray) -> FloatArray:
-        x, y, logs = parts(q)
-        each = np.exp(logs - np.logaddexp.reduce(logs))
-        return -np.array([each @ (x / 2.25 - x * y / 0.25), each @ (y / 0.25)])
-
-    return Case(
-        dim=2,
-        log_density=lambda q: float(np.logaddexp.reduce(parts(q)[2])),
-        gradient=gradient,
-        kinds=lambda rows: np.argmax(parts(rows)[2], axis=-1),
+    chains, draws, dim = run.draws.shape
+    if run.log_weights is not None:
+        answer = run.expectation(at, batched=True)
+        shares, errors = answer.value, answer.error
+        effective, rhat = float(np.min(run.ess())), float(np.max(run.rhat()))
+    else:
+        here = at(run.draws.reshape(-1, dim)).reshape(chains, draws, -1)
+        both = np.concatenate([run.draws, here], axis=2)
+        with np.errstate(all="ignore"):
+            rhat = float(np.nanmax(r_hat(both)))
+            every = mean_error(both)
+            effective = float(np.nanmin(both.var(axis=(0, 1)) / np.square(every)))
+        shares, errors = here.mean(axis=(0, 1)), every[dim:]
+    log_z, log_z_error = np.nan, np.nan
+    try:
+        found = run.log_evidence()
+        log_z, log_z_error = float(found.value), float(found.error)
+    except sk.SurrokitError:
+        pass
+    return Row(
+        calls=run.total_calls,
+        effective=effective,
+        rhat=rhat,
         shares=shares,
+        errors=errors,
+        log_z=log_z,
+        log_z_error=log_z_error,
+        warned=tuple(sorted({each.name for each in run.verdict.warnings})),
     )
 
 
-def labels() -> Case:
-    """Return the means of three components, widths known, of 90 data: six modes alike."""
-    rng = np.random.default_rng(5)
-    data = np.concatenate([rng.normal(middle, 0.7, 30) for middle in (-3.0, 0.0, 3.0)])
+def by_surrokit(case: Case, seed: int, args: argparse.Namespace) -> Row:
+    """Run surrokit."""
+    options: dict[str, Any] = {"dim": case.dim}
+    if case.bounded:
+        ends = sk.interval(*case.box, shape=case.dim)
+        options = {"parameters": {"q": ends}}
+    if case.gradient is not None and not args.values:
+        options["gradient"] = case.gradient
+    target = sk.potential(log_density=case.log_density, **options)
+    settings = {"max_calls": args.calls, "draws": args.draws, "correction": args.correction}
+    settings |= {"sampler": "sub-chain", "surrogate": args.surrogate, "explorer": "rounds"}
+    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return judge(case, sk.sample(target, seed=seed, progress=False, **given))
 
-    def weights(q: FloatArray) -> tuple[FloatArray, float]:
-        logs = -0.5 * np.square((data[:, None] - q) / 0.7)
-        tops = np.logaddexp.reduce(logs, axis=1)
-        return np.exp(logs - tops[:, None]), float(tops.sum())
 
-    return Case(
-        dim=3,
-        log_density=lambda q: weights(q)[1] - 0.5 * float(q @ q) / 25.0,
-        gradient=lambda q: (weights(q)[0] * (data[:, None] - q)).sum(axis=0) / 0.49 - q / 25.0,
-        kinds=lambda rows: np.argsort(rows, axis=1) @ np.array([3, 1, 0]),
-        shares=np.array([np.nan]),
+class Counted:
+    """A log density on the unit cube, which counts its calls; zero density is very low."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.calls = case, 0
+        self.low, self.high = (np.broadcast_to(end, case.dim) for end in case.box)
+
+    def place(self, unit: FloatArray) -> FloatArray:
+        """Return the position of a point of the unit cube."""
+        return np.asarray(self.low + unit * (self.high - self.low))
+
+    def value(self, position: FloatArray) -> float:
+        """Return the log density at a position."""
+        self.calls += 1
+        return max(self.case.log_density(position), -1e100)
+
+    def row(self, draws: FloatArray, log_weights: FloatArray, log_z: float, error: float) -> Row:
+        """Return what came of weighted draws (n, dim), and of log Z under the uniform prior."""
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+        shares = np.bincount(self.case.kinds(draws), weights, len(self.case.shares))
+        effective = 1.0 / np.square(weights).sum()
+        return Row(
+            calls=self.calls,
+            effective=float(effective),
+            rhat=1.0,
+            shares=shares,
+            errors=np.sqrt(self.case.shares * (1.0 - self.case.shares) / effective),
+            log_z=log_z + float(np.log(self.high - self.low).sum()),
+            log_z_error=error,
+        )
+
+
+LIVE = 500
+"""Live points of nested sampling."""
+
+
+def by_nautilus(case: Case, seed: int, args: argparse.Namespace) -> Row:
+    """Run importance nested sampling with the default networks, to 2000 effective draws."""
+    from nautilus import Sampler
+
+    counted = Counted(case)
+    sampler = Sampler(counted.place, counted.value, n_dim=case.dim, n_live=LIVE, seed=seed)
+    sampler.run(n_eff=2000)
+    draws, log_weights, _ = sampler.posterior()
+    return counted.row(draws, log_weights, float(sampler.log_z), 1.0 / np.sqrt(sampler.n_eff))
+
+
+def by_dynesty(case: Case, seed: int, args: argparse.Namespace) -> Row:
+    """Run nested sampling with default settings."""
+    from dynesty import NestedSampler
+
+    counted, rng = Counted(case), np.random.default_rng(seed)
+    sampler = NestedSampler(counted.value, counted.place, case.dim, nlive=LIVE, rstate=rng)
+    sampler.run_nested(print_progress=False)
+    found = sampler.results
+    return counted.row(
+        found.samples, found.logwt - found.logz[-1], found.logz[-1], found.logzerr[-1]
     )
 
 
-CASES: dict[str, Callable[[], Case]] = {
-    **{f"two-{dim}": partial(two, dim) for dim in (2, 5, 10, 20)},
-    **{f"far-{dim}": partial(two, dim, 20.0) for dim in (2, 5, 10, 20)},
-    "narrow-2": partial(two, 2, None, 0.1),
-    "narrow-5": partial(two, 5, None, 0.1),
-    "rare-2": partial(two, 2, None, 1.0, 0.95),
-    "rare-5": partial(two, 5, None, 1.0, 0.95),
-    "himmelblau": himmelblau,
-    "curved": curved,
-    "twenty": twenty,
-    "labels": labels,
+METHODS: dict[str, Callable[[Case, int, argparse.Namespace], Row]] = {
+    "surrokit": by_surrokit,
+    "nautilus": by_nautilus,
+    "dynesty": by_dynesty,
 }
 
 
-def judge(case: Case, run: sk.Run) -> tuple[float, float, float]:
-    """Return effective draws and R-hat of modes and numbers, and the error of the shares."""
-    chains, draws, dim = run.draws.shape
-    kinds = case.kinds(run.draws.reshape(-1, dim))
-    known = np.unique(kinds) if np.isnan(case.shares).any() else np.arange(len(case.shares))
-    shares = np.full(6, 1.0 / 6.0) if np.isnan(case.shares).any() else case.shares
-    if len(known) < len(shares):
-        return float("nan"), float("nan"), float("inf")
-    at = (kinds[:, None] == known).astype(float)
-    if run.answer is not None:
-        answer = run.answer.expectation(lambda q: (case.kinds(q)[:, None] == known).astype(float))
-        z = np.abs(answer.value - shares) / np.maximum(answer.error, 1e-9)
-        return float(np.min(run.ess())), 1.0, float(z.max())
-    at = at.reshape(chains, draws, -1)
-    both = np.concatenate([run.draws, at], axis=2)
+def line(name: str, method: str, seed: int, args: argparse.Namespace) -> str:
+    """Return the line of a run."""
+    case, began = CASES[name](), time.process_time()
+    row = METHODS[method](case, seed, args)
+    seconds, off = time.process_time() - began, np.abs(row.shares - case.shares)
     with np.errstate(all="ignore"):
-        rhat = float(np.nanmax(r_hat(both)))
-        error = np.maximum(mean_error(both)[dim:], 1e-3 / np.sqrt(chains * draws))
-        effective = np.nanmin(both.var(axis=(0, 1)) / np.square(mean_error(both)))
-    z = np.abs(at.mean(axis=(0, 1)) - shares) / error
-    return float(effective), rhat, float(z.max())
+        z = float(np.nan_to_num(off / np.maximum(row.errors, 1e-6), nan=np.inf).max())
+    precise = bool(np.max(row.errors) <= 0.1)
+    right = z < 4.0 and row.rhat < 1.01 and precise
+    said = "right" if right else "TOLD " if row.warned else "WRONG"
+    return (
+        f"{name:11s} {method:8s} {seed} {said} calls {row.calls:6.0f} ess {row.effective:6.0f} "
+        f"calls/ess {row.calls / row.effective:6.2f} rhat {row.rhat:6.3f} share off {off.max():.3f}"
+        f" z {z:5.1f} log Z off {row.log_z - case.log_z:6.3f} +- {row.log_z_error:.3f} "
+        f"{seconds:5.1f} s {','.join(row.warned)}"
+    )
 
 
-def runs(args: argparse.Namespace) -> Iterator[str]:
-    """Yield a line for each run."""
-    for name in [name for name in CASES if any(part in name for part in args.only or [""])]:
-        case = CASES[name]()
-        options: dict[str, object] = {} if args.values else {"gradient": case.gradient}
-        if case.bounds is not None:
-            options["parameters"] = {"q": sk.interval(*case.bounds, shape=case.dim)}
-        else:
-            options["dim"] = case.dim
-        target = sk.potential(log_density=case.log_density, **options)
-        settings = {"max_calls": args.calls, "draws": args.draws, "correction": args.correction}
-        settings |= {"sampler": "sub-chain", "surrogate": args.surrogate, "explorer": "rounds"}
-        settings = {key: value for key, value in settings.items() if value is not None}
-        for seed in range(args.seeds):
-            began = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                run = sk.sample(target, seed=seed, progress=False, **settings)
-            wall, calls = time.perf_counter() - began, run.total_calls
-            effective, rhat, z = judge(case, run)
-            warned = ",".join(sorted({each.name for each in run.verdict.warnings}))
-            right = "right" if z < 4.0 and rhat < 1.01 else "TOLD " if warned else "WRONG"
-            yield (
-                f"{name:12s} {seed} {right} calls {calls:5d} ess {effective:7.0f} a draw "
-                f"{calls / effective:6.2f} rhat {rhat:6.3f} z {z:5.1f} {wall:5.1f} s {warned}"
-            )
+def show(*of: Any) -> None:
+    """Print the line of a run."""
+    print(line(*of), flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="*", help="parts of names")
+    parser.add_argument("--methods", nargs="*", default=["surrokit"], choices=METHODS)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--values", action="store_true", help="without gradients")
     parser.add_argument("--surrogate", default="additive")
     parser.add_argument("--correction")
     parser.add_argument("--draws", type=int)
     parser.add_argument("--calls", type=int)
-    for line in runs(parser.parse_args()):
-        print(line, flush=True)
+    parser.add_argument("--patience", type=float, default=600.0, help="seconds for a run")
+    args = parser.parse_args()
+    for name in [name for name in CASES if any(part in name for part in args.only or [""])]:
+        for method in args.methods:
+            for seed in range(args.seeds):
+                run = multiprocessing.Process(target=show, args=(name, method, seed, args))
+                run.start()
+                run.join(args.patience)
+                if run.is_alive():
+                    run.terminate()
+                    print(f"{name:11s} {method:8s} {seed} over time", flush=True)

@@ -11,7 +11,7 @@ The folder has one folder for each posterior, with ``data.json`` and ``reference
 Each run is a process of its own with a limit of time, and adds its row to the output as a line of
 JSON; begun again, the bench goes on where it was, so changed code needs another file. It needs JAX;
 five posteriors have gradients by hand and do without. ``--only``, ``--methods`` and ``--seeds``
-take a part, ``--only-report`` prints the table of what there is. The method ``control`` is HMC
+take a part, ``--exact`` compares HMC and NUTS with NUTS of nutpie and NumPyro by gradients, ``--only-report`` prints the table of what there is. The method ``control`` is HMC
 from the reference's means: it shows that a density is that of the reference.
 """
 
@@ -27,8 +27,8 @@ import click
 from harness import Key, Row, add_row, key_of, machine, ordered, read_rows, still_to_do
 from real_posteriors.cases import CASES
 from real_posteriors.judging import verdict
-from real_posteriors.methods import DEFAULT_METHODS, METHODS
-from real_posteriors.table import report
+from real_posteriors.methods import DEFAULT_METHODS, EXACT_METHODS, METHODS
+from real_posteriors.table import gradients, report
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
@@ -75,6 +75,7 @@ def run(key: Key, data: Path, patience: float) -> Row:
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="Part of a posterior's name.")
 @click.option("--methods", "--method", multiple=True, type=click.Choice(list(METHODS)))
+@click.option("--exact", is_flag=True, help="Exact methods and their peers, and gradients alone.")
 @click.option("--seeds", default=3, show_default=True, help="How many: 1, 2, ...")
 @click.option("--patience", default=600.0, show_default=True, help="Seconds of each run.")
 @click.option("--only-report", is_flag=True, help="The table of what is in the output.")
@@ -83,13 +84,17 @@ def main(
     output: Path,
     only: tuple[str, ...],
     methods: tuple[str, ...],
+    exact: bool,
     seeds: int,
     patience: float,
     only_report: bool,
 ) -> None:
     """Run the bench, by default all of it, and print the tables."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    posteriors, chosen = matching(CASES, only), methods or DEFAULT_METHODS
+    posteriors, chosen = (
+        matching(CASES, only),
+        methods or (EXACT_METHODS if exact else DEFAULT_METHODS),
+    )
     wanted = [(p, m, s) for p in posteriors for m in chosen for s in range(1, seeds + 1)]
     if not only_report:
         if data is None:
@@ -99,7 +104,8 @@ def main(
             add_row(output, row)
             tell(row)
     rows = read_rows(output)
-    click.echo(report(rows[key] for key in wanted if key in rows))
+    there = [rows[key] for key in wanted if key in rows]
+    click.echo(gradients(there) if exact else report(there))
     versions = {name: v for row in rows.values() for name, v in row.get("versions", {}).items()}
     click.echo(", ".join(f"{name} {value}" for name, value in {**machine(), **versions}.items()))
 

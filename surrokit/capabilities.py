@@ -82,8 +82,8 @@ ROWS_THIRD_ORDER = "rows-third-order"
 ``row_bounds(factor, order=3)``, which bounds fourth derivatives."""
 
 ROWS_IN_BALLS = "rows-in-balls"
-"""Besides ``rows``: third derivatives are bounded in every ball of positions, but not everywhere,
-so that ``row_bounds(factor, ball=ball)`` needs one (:class:`surrokit.potentials.Ball`)."""
+"""Besides ``rows``: ``row_bounds(factor, ball=ball)`` needs a ball of positions in which bounds are
+to hold (:class:`surrokit.potentials.Ball`): everywhere they are larger, or there are none."""
 
 ROWS_DRAWN = "rows-drawn"
 """Besides ``rows``: ``row_draws(factor)``, which draws rows in proportion to their bounds without

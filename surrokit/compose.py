@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import numpy as np
@@ -26,6 +26,7 @@ from surrokit.ledger.known import (
 )
 from surrokit.mode.starts import given_positions, read_evaluations
 from surrokit.plan.recipe import (
+    ModeWeights,
     Policy,
     Recipe,
     knows_coordinates,
@@ -84,6 +85,7 @@ def sample(
     draws: int | None = None,
     initial: Mapping[str, Any] | npt.ArrayLike | None = None,
     warm_start: WarmStart | Evaluations | tuple[npt.ArrayLike, ...] | None = None,
+    modes: ModeWeights = "weighted",
     seed: int | np.random.Generator | None = None,
     max_calls: float | None = None,
     max_seconds: float | None = None,
@@ -140,6 +142,10 @@ def sample(
         before the first draw, if they hold draws by which the surrogate is good. Or exact
         evaluations to learn from: an :class:`Evaluations`, or a tuple of positions, potentials U
         and perhaps gradients, in the user's coordinates.
+    modes
+        What becomes of draws where chains stay at separate modes: ``"weighted"`` by the modes'
+        evidences, so that ``log_weights`` and ``summary`` count each mode by its mass, for which
+        some values may be evaluated; or ``"as found"``, by where chains began.
     seed
         Whole number or generator.
     max_calls, max_seconds, target_ess
@@ -187,6 +193,10 @@ def sample(
             raise ConfigurationError(
                 f"{name} must be a whole number of at least {least}, got {value!r}"
             )
+    if modes not in get_args(ModeWeights):
+        raise ConfigurationError(
+            f"modes must be 'weighted' or 'as found', got {modes!r}; leave it out"
+        )
     compute = check_compute(compute)
     check_flag("progress", progress)
     observers = list_observers(observers)
@@ -211,6 +221,7 @@ def sample(
         draws=None if draws is None else int(draws),
         initial=None if initial is None else given_positions(initial, exact, chains),
         evaluations=None if evaluations is None else read_evaluations(evaluations, exact),
+        modes=modes,
         on_error=compute.on_error,
         retries=compute.most_retries,
         budget=join_limits(budget, limits),
@@ -219,6 +230,10 @@ def sample(
         memo, evaluated, past = read_known(files, exact)
         asked = add_known(attrs.evolve(asked, exact=with_memo(exact, memo)), evaluated, past)
     asked = add_known(asked, evaluations_of_model(asked.exact))
+    if asked.budget.calls == 0 and asked.evaluations is None:
+        raise ConfigurationError(
+            "max_calls is 0, and nothing is known of the target that could answer; allow for calls"
+        )
     if asked.evaluations is not None and asked.initial is None:
         asked = attrs.evolve(asked, timed=timed_by_model(asked.exact))
     with compute.spread(asked.exact) as exact:

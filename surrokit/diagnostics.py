@@ -8,6 +8,7 @@ shapes than these.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -97,31 +98,64 @@ def _normal_scores(draws: FloatArray) -> FloatArray:
     """Return normal quantiles of the ranks of all draws of a parameter; equal draws share one."""
     from scipy.special import ndtri
 
-    flat = draws.reshape(-1, draws.shape[2])
-    ranks = np.empty(flat.shape)
-    for at, column in enumerate(flat.T):
-        _, place, alike = np.unique(column, return_inverse=True, return_counts=True)
-        ranks[:, at] = (np.cumsum(alike) - 0.5 * (alike - 1))[place]
-    return np.asarray(ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape))
+    columns = np.ascontiguousarray(draws.reshape(-1, draws.shape[2]).T)
+    order, n = np.argsort(columns, axis=1), columns.shape[1]
+    ordered, unlike = np.take_along_axis(columns, order, axis=1), np.ones(columns.shape, dtype=bool)
+    unlike[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.flatnonzero(unlike)  # of draws that are alike, columns one after another
+    alike = np.diff(first, append=unlike.size)
+    # a mean rank, from 1 on, is a multiple of a half
+    scores = ndtri((0.5 * np.arange(2.0, 2 * n + 1) - 0.375) / (n + 0.25))
+    by_rank = np.repeat(scores[2 * (first % n) + alike - 1], alike).reshape(columns.shape)
+    np.put_along_axis(columns, order, by_rank, axis=1)
+    return np.asarray(columns.T.reshape(draws.shape))
+
+
+_FEW_LAGS, _MANY_COLUMNS = 8, 16
+"""Distances of draws to begin with, of many parameters: nearly independent draws need no more."""
 
 
 def _effective(draws: FloatArray) -> FloatArray:
     """Return the draws over their autocorrelation time, by Geyer's initial monotone sequence."""
     chains, n, dim = draws.shape
-    covariance = _autocovariance(draws).mean(axis=0) / n
+    between = draws.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else np.zeros(dim)
+    time, left = np.empty(dim), np.arange(dim)
+    if n > 4 * _FEW_LAGS and dim >= _MANY_COLUMNS:
+        time, over = _autocorrelation_time(_few_autocovariances(draws), between, chains, n)
+        left = np.flatnonzero(~over)
+    if left.size:
+        covariance = _autocovariance(draws[:, :, left]).mean(axis=0) / n
+        time[left] = _autocorrelation_time(covariance, between[left], chains, n)[0]
+    still = np.ptp(draws, axis=(0, 1)) < 1e-15
+    return np.asarray(np.where(still, chains * n, chains * n / time))
+
+
+def _autocorrelation_time(
+    covariance: FloatArray, between: FloatArray, chains: int, n: int
+) -> tuple[FloatArray, BoolArray]:
+    """Return times, and whether the sequence ends within autocovariances (lags, dim)."""
     within = covariance[0] * n / (n - 1.0)
-    total = covariance[0] + (draws.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else 0.0)
-    correlation = 1.0 - (within - covariance) / total
+    correlation = 1.0 - (within - covariance) / (covariance[0] + between)
     correlation[0] = 1.0
-    k, each = np.arange(n // 2)[:, None], np.arange(dim)
-    pairs = correlation[: 2 * len(k)].reshape(len(k), 2, dim).sum(axis=1)
-    n_pairs = np.argmax((pairs <= 0.0) | (2 * k + 1 >= n - 3), axis=0)
+    k, each = np.arange(len(covariance) // 2)[:, None], np.arange(covariance.shape[1])
+    pairs = correlation[: 2 * len(k)].reshape(len(k), 2, -1).sum(axis=1)
+    ends = (pairs <= 0.0) | (2 * k + 1 >= n - 3)
+    n_pairs = np.argmax(ends, axis=0)
     sums = np.where(k < n_pairs, np.minimum.accumulate(pairs, axis=0), 0.0).sum(axis=0)
     rest = correlation[2 * n_pairs, each]
     rest = np.where((rest > 0.0) | (pairs[n_pairs, each] >= 0.0), rest, 0.0)
-    time = np.maximum(2.0 * sums - 1.0 + rest, 1.0 / np.log10(chains * n))
-    still = np.ptp(draws, axis=(0, 1)) < 1e-15
-    return np.asarray(np.where(still, chains * n, chains * n / time))
+    return np.maximum(2.0 * sums - 1.0 + rest, 1.0 / np.log10(chains * n)), ends.any(axis=0)
+
+
+def _few_autocovariances(draws: FloatArray) -> FloatArray:
+    """Return mean products of centred draws at the first distances, shape (lags, dim)."""
+    n, dim = draws.shape[1:]
+    sums = np.zeros((_FEW_LAGS, dim))
+    for chain in draws:  # whose numbers stay in the cache
+        centred = chain - chain.mean(axis=0)
+        for k, total in enumerate(sums):
+            total += np.einsum("nd,nd->d", centred[k:], centred[: n - k])
+    return np.asarray(sums / (len(draws) * n))
 
 
 def _autocovariance(draws: FloatArray) -> FloatArray:
@@ -133,16 +167,36 @@ def _autocovariance(draws: FloatArray) -> FloatArray:
     return np.asarray(products[:, : draws.shape[1]])
 
 
-def _effective_below(draws: FloatArray, probability: float) -> FloatArray:
-    """Return the effective sample size of being below a quantile."""
-    below = draws <= np.quantile(draws, probability, axis=(0, 1))
-    return _effective(_halves(below.astype(np.float64)))
+def _below(draws: FloatArray, *probabilities: float) -> list[FloatArray]:
+    """Return whether draws are below each quantile, as numbers, in halves of chains."""
+    ordered = np.sort(draws.reshape(-1, draws.shape[2]).T, axis=1)
+    found = []
+    for place in np.multiply(probabilities, ordered.shape[1] - 1):
+        low, part = int(place), place % 1.0
+        limit = ordered[:, low] + part * (ordered[:, math.ceil(place)] - ordered[:, low])
+        found.append(_halves((draws <= limit).astype(np.float64)))
+    return found
+
+
+def _scores(draws: FloatArray) -> FloatArray:
+    return _normal_scores(_halves(draws))
+
+
+def _distances(draws: FloatArray) -> FloatArray:
+    # which have the ranks of their squares
+    return np.asarray(np.abs(draws - draws.mean(axis=(0, 1))))
+
+
+def _least_effective(functions: list[FloatArray]) -> FloatArray:
+    """Return the least effective sample size of several functions of draws."""
+    found = _effective(np.concatenate(functions, axis=2))
+    return np.asarray(np.min(np.split(found, len(functions)), axis=0))
 
 
 def _error_of_quantile(draws: FloatArray, probability: float) -> FloatArray:
     from scipy.special import betaincinv
 
-    effective, n = _effective_below(draws, probability), draws.shape[0] * draws.shape[1]
+    effective, n = _effective(*_below(draws, probability)), draws.shape[0] * draws.shape[1]
     sides = effective * probability + 1.0, effective * (1.0 - probability) + 1.0
     low, high = (betaincinv(*sides, share) * n - 1.0 for share in (0.1586553, 0.8413447))
     ordered, each = np.sort(draws.reshape(n, -1), axis=0), np.arange(draws.shape[2])
@@ -197,16 +251,18 @@ def effective_sample_size(draws: npt.ArrayLike, kind: EssKind = "least") -> Floa
             f"kind of effective sample size must be one of {', '.join(get_args(EssKind))}, "
             f"got {kind!r}"
         )
-    if kind == "least":
-        return np.asarray(np.min([effective_sample_size(array, one) for one in LEAST_OF], axis=0))
     return _of_moving(array, _EFFECTIVE[kind])
 
 
+_TAILS = 0.05, 0.95
+
 _EFFECTIVE: dict[EssKind, Callable[[FloatArray], FloatArray]] = {
-    "bulk": lambda x: _effective(_normal_scores(_halves(x))),
-    "tail": lambda x: np.minimum(_effective_below(x, 0.05), _effective_below(x, 0.95)),
-    # distances have the ranks of their squares
-    "square": lambda x: _effective(_normal_scores(_halves(np.abs(x - x.mean(axis=(0, 1)))))),
+    "least": lambda x: _least_effective(
+        [_scores(x), _scores(_distances(x)), *_below(x, *_TAILS)],
+    ),
+    "bulk": lambda x: _effective(_scores(x)),
+    "tail": lambda x: _least_effective(_below(x, *_TAILS)),
+    "square": lambda x: _effective(_scores(_distances(x))),
     "paper": lambda x: _initial_monotone(x),
 }
 

@@ -216,7 +216,7 @@ class History:
         beside: Mapping[str, FloatArray],
     ) -> None:
         """Take in one iteration, with what was evaluated beside U: outputs and quantities."""
-        counts = (calls[kind] for kind in CALL_KINDS)
+        counts = map(calls.__getitem__, CALL_KINDS)
         all_beside = {**beside, "ends": info.ends}
         self._rows.append((state, info, (step_size, seconds, failures, *counts), all_beside))
         if len(self._rows) == BLOCK:

@@ -58,6 +58,9 @@ class Evaluations:
     noise_sd : array_like of shape (n,), optional
         Standard deviation of the noise of each value, in nats; NaN where values are noisy and it is
         not known by how much. None of exact values.
+    log_densities : array_like of shape (n,), optional
+        Log density, in these coordinates, by which each position was drawn at random; NaN in rows
+        of which none is known.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class Evaluations:
     jacobians: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     weights: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     noise_sd: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    log_densities: FloatArray | None = attrs.field(default=None, converter=_optional_array)
 
     def __attrs_post_init__(self) -> None:
         if self.positions.ndim != 2:
@@ -85,6 +89,7 @@ class Evaluations:
             ("gradients", self.gradients, (n, dim)),
             ("weights", self.weights, (n,)),
             ("noise_sd", self.noise_sd, (n,)),
+            ("log_densities", self.log_densities, (n,)),
         ]
         if self.outputs is None and self.jacobians is not None:
             raise ShapeError("evaluations with jacobians need outputs too; pass both")
@@ -102,7 +107,7 @@ class Evaluations:
     def __repr__(self) -> str:
         parts = [
             f"{name}{array.shape}"
-            for name in attrs.asdict(self, recurse=False)
+            for name in attrs.fields_dict(type(self))
             if (array := getattr(self, name)) is not None
         ]
         return f"Evaluations({', '.join(parts)})"
@@ -141,7 +146,8 @@ class Evaluations:
             positions=np.concatenate([block.positions for block in blocks]),
             values=np.concatenate([block.values for block in blocks]),
             **{
-                name: _join_optional(blocks, name) for name in ("gradients", "outputs", "jacobians")
+                name: _join_optional(blocks, name)
+                for name in ("gradients", "outputs", "jacobians", "log_densities")
             },
             weights=_join_or(blocks, "weights", 1.0),
             noise_sd=_join_or(blocks, "noise_sd", 0.0),
@@ -149,15 +155,11 @@ class Evaluations:
 
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
         """Return the rows chosen by an index, a mask or a slice."""
-        return Evaluations(
-            positions=self.positions[rows],
-            values=self.values[rows],
-            gradients=None if self.gradients is None else self.gradients[rows],
-            outputs=None if self.outputs is None else self.outputs[rows],
-            jacobians=None if self.jacobians is None else self.jacobians[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            noise_sd=None if self.noise_sd is None else self.noise_sd[rows],
-        )
+        chosen: dict[str, Any] = {}
+        for name in attrs.fields_dict(type(self)):
+            array = getattr(self, name)
+            chosen[name] = None if array is None else array[rows]
+        return Evaluations(**chosen)
 
     def find(self, positions: FloatArray) -> IntArray:
         """Return for each of ``positions (k, dim)`` the last row equal to it, or -1."""

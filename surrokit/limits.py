@@ -94,8 +94,10 @@ class Meter:
 
     def begin(self, n: int) -> None:
         """Note that a batch of n calls begins."""
-        self.left(0)
-        self._out = n
+        if self._out:
+            self.left(0)
+        now = time.perf_counter()
+        self._out, self._at = n, now if now < self._next else self._tick(now)
 
     def left(self, n: int) -> None:
         """Note that all but n calls of the batch have come back."""
@@ -272,7 +274,12 @@ def users_threads() -> AbstractContextManager[None]:
     It takes some microseconds. Outside of :data:`one_thread` it changes nothing, and takes none:
     each call of a user's function is in such a block.
     """
-    return _holding(None) if _HELD.get() else _AS_IT_IS
+    return _AS_IT_IS if has_users_threads() else _holding(None)
+
+
+def has_users_threads() -> bool:
+    """Return whether linear algebra runs in as many threads as before :data:`one_thread`."""
+    return not (_HELD.get() and _CHANGED)
 
 
 def threads_for(numbers: int) -> AbstractContextManager[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 import numpy as np
 
@@ -92,8 +94,258 @@ def _misfit(setting: FloatArray, units: FloatArray) -> tuple[float, FloatArray]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class Scales:
+    """Locations and log scales of some parameters that are linear in the others.
+
+    x = centre + w exp(w B) + w A, element by element but for the products. Only rows of parameters
+    whose own columns are zero have entries, so that these are x - centre themselves, and the map
+    takes space onto space. In a hierarchical model, with the log of a scale among the parameters,
+    that is the way from centred to non-centred parameters, or part of it.
+
+    Parameters
+    ----------
+    locations : ndarray of shape (dim, dim)
+        A.
+    logs : ndarray of shape (dim, dim)
+        B.
+    """
+
+    locations: FloatArray
+    logs: FloatArray
+
+    def remove(self, away: FloatArray) -> FloatArray:
+        """Return w, shape (n, dim), of x - centre (n, dim)."""
+        return np.asarray((away - away @ self.locations) * np.exp(-(away @ self.logs)))
+
+    def add(self, inner: FloatArray) -> FloatArray:
+        """Return x - centre, shape (n, dim), of w (n, dim)."""
+        return np.asarray(inner * np.exp(inner @ self.logs) + inner @ self.locations)
+
+    def log_volume(self, inner: FloatArray) -> FloatArray:
+        """Return log |dx/dw|, shape (n,), at w (n, dim)."""
+        return np.asarray(inner @ self.logs.sum(axis=1))
+
+    def pull(self, gradients: FloatArray, inner: FloatArray) -> FloatArray:
+        """Return gradients by w of U - log |dx/dw| at w (n, dim), from those of U by x."""
+        scaled = gradients * np.exp(inner @ self.logs)
+        return np.asarray(scaled + self._of_others(gradients, scaled, inner))
+
+    def push(self, gradients: FloatArray, inner: FloatArray) -> FloatArray:
+        """Return gradients of U by x at w (n, dim), from those of U - log |dx/dw| by w."""
+        scale = np.exp(inner @ self.logs)
+        return np.asarray(
+            (gradients - self._of_others(gradients / scale, gradients, inner)) / scale
+        )
+
+    def _of_others(
+        self, gradients: FloatArray, scaled: FloatArray, inner: FloatArray
+    ) -> FloatArray:
+        """Return what gradients gain from parameters that depend on them."""
+        by_logs = (scaled * inner) @ self.logs.T - self.logs.sum(axis=1)
+        return np.asarray(by_logs + gradients @ self.locations.T)
+
+
+WIDENS, GAINS = 0.4, 0.1
+"""Change of a log scale over a standard deviation of another parameter from which on it is looked
+at, and nats a draw by which a fitted one must be more likely than a constant."""
+
+CLEAR = 5.0
+"""Standard errors, of independent draws, from which on a location depends on another parameter."""
+
+MOST_MEANS = 3
+"""Parameters that are tried as means of others."""
+
+_SD_OF_LOG = 1.11  # of log |x|, x standard normal
+
+
+def fit_scales(
+    positions: FloatArray, gradients: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, Scales] | None:
+    """Return centre and scale (dim,) of w, and what changes with other parameters; None for none.
+
+    Gradients of U at the positions (n, dim) make it known from few.
+
+    A parameter's log scale is compared with all others, after what is linear in these. The one that
+    most is gained by goes first; what depends on it governs no others.
+    """
+    n, dim = positions.shape
+    centre, spread = positions.mean(axis=0), positions.std(axis=0)
+    if n < 100 or n < 5 * dim or dim < 2 or not (np.isfinite(spread) & (spread > 0)).all():
+        return None
+    units = (positions - centre) / spread
+    inverse = np.linalg.pinv(units.T @ units / n, hermitian=True)
+    logs = np.log(np.abs(units @ inverse) + 1e-300)  # in proportion to residuals
+    slopes = units.T @ (logs - logs.mean(axis=0)) / n
+    np.fill_diagonal(slopes, 0.0)
+    # draws of chains are dependent
+    least = max(WIDENS, 4.0 * _SD_OF_LOG / np.sqrt(n / 5.0))
+    strong = np.where(np.abs(slopes) > least, np.square(slopes), 0.0)
+    governs: BoolArray = np.zeros(dim, dtype=bool)
+    governed: BoolArray = np.zeros(dim, dtype=bool)
+    while (gains := (strong * ~governed[:, None] * ~governs).sum(axis=1) * ~governs).any():
+        first = int(np.argmax(gains))
+        governs[first] = True
+        governed |= (strong[first] > 0) & ~governs
+    if not governs.any():
+        return None
+    pulled = None if gradients is None else gradients * spread
+    found = _fit_widths(units, pulled, governed, governs, slopes)
+    # a parameter without a scale of its own may be the mean of others, and belong to their locations
+    for _ in range(MOST_MEANS):
+        left = [i for i in np.flatnonzero(governed) if i not in found]
+        if not left:
+            break
+        ahead = governed.copy()
+        ahead[left[np.argmax(_shared(units, governed)[left])]] = False
+        better = _fit_widths(units, pulled, ahead, governs, slopes)
+        if sum(fit.gain for fit in better.values()) <= sum(fit.gain for fit in found.values()):
+            break
+        governed, found = ahead, better
+    scale, locations, widths = spread.copy(), np.zeros((dim, dim)), np.zeros((dim, dim))
+    for i, fit in found.items():
+        centre[i] += spread[i] * fit.middle
+        scale[i] *= np.exp(fit.log_scale)
+        locations[~governed, i] = spread[i] * fit.by_others / spread[~governed]
+        widths[governs, i] = fit.by_governing / spread[governs]
+    return (centre, scale, Scales(locations=locations, logs=widths)) if found else None
+
+
+class _Width(NamedTuple):
+    """Mean and log scale of a parameter, in units of standard deviations, and their gain."""
+
+    middle: float
+    by_others: FloatArray
+    log_scale: float
+    by_governing: FloatArray
+    gain: float
+
+
+def _shared(units: FloatArray, governed: BoolArray) -> FloatArray:
+    """Return how much of governed parameters each explains, beside the others, shape (dim,)."""
+    others = np.hstack([np.ones((len(units), 1)), units[:, ~governed]])
+    left = units - others @ np.linalg.lstsq(others, units, rcond=None)[0]
+    left = left / np.maximum(left.std(axis=0), 1e-9)
+    return np.asarray(np.square(left.T @ left[:, governed] / len(left)).sum(axis=1))
+
+
+def _fit_widths(
+    units: FloatArray,
+    pulled: FloatArray | None,
+    governed: BoolArray,
+    governs: BoolArray,
+    slopes: FloatArray,
+) -> dict[int, _Width]:
+    """Return fits of governed parameters that gain, by number."""
+    others, governing, found = units[:, ~governed], units[:, governs], {}
+    for i in np.flatnonzero(governed):
+        slope = None if pulled is None else pulled[:, i]
+        fit = _fit_width(units[:, i], others, governing, slopes[governs, i], slope)
+        if np.isfinite(fit.gain) and fit.gain > GAINS:
+            found[int(i)] = fit
+    return found
+
+
+def _fit_width(
+    y: FloatArray,
+    others: FloatArray,
+    governing: FloatArray,
+    start: FloatArray,
+    slope: FloatArray | None,
+) -> _Width:
+    """Return the mean of y (n,), linear in others, and its log scale, linear in governing ones.
+
+    Both are the most likely ones, or of the least Fisher divergence where the gradients of U by y
+    are known, slope (n,): of a normal y given all others they make them known exactly. What it
+    gains is in nats a draw, over a constant scale.
+    """
+    n, ones = len(y), np.ones((len(y), 1))
+    design, widths = np.hstack([ones, others]), np.hstack([ones, governing])
+    plain = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    by_width = np.concatenate([[0.0], start])
+    by_width[0] = 0.5 * np.log(np.mean(np.square(plain) * np.exp(-2.0 * (governing @ start))))
+    mean, error, by_width = _scored(y, design, widths, by_width)
+    if slope is not None:
+        mean, by_width = _matched(y, slope, design, widths, mean, by_width)
+    else:
+        # where scales are narrow, a slope of the mean that chance makes would be far off
+        clear = np.abs(mean) > CLEAR * error
+        clear[0] = True
+        slopes, _, by_width = _scored(y, design[:, clear], widths, by_width)
+        mean = np.zeros(len(mean))
+        mean[clear] = slopes
+    log_scale = widths @ by_width
+    left = np.mean(np.square(y - design @ mean) * np.exp(-2.0 * log_scale))
+    gain = 0.5 * np.log(np.mean(plain**2)) - log_scale.mean() - 0.5 * np.log(left)
+    return _Width(float(mean[0]), mean[1:], float(by_width[0]), by_width[1:], float(gain))
+
+
+def _matched(
+    y: FloatArray,
+    slope: FloatArray,
+    design: FloatArray,
+    widths: FloatArray,
+    mean: FloatArray,
+    by_width: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return slopes of the mean of y (n,) and of its log scale for the least Fisher divergence.
+
+    That is the mean square of slope times scale, less (y - mean) over the scale. By damped
+    Gauss-Newton steps.
+    """
+    now, k, damping = np.concatenate([mean, by_width]), len(mean), 1e-3
+
+    def parts(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scale = np.exp(widths @ at[k:])
+        return slope * scale, (y - design @ at[:k]) / scale
+
+    with np.errstate(all="ignore"):  # steps to what is not finite are not taken
+        pulled, away = parts(now)
+        for _ in range(50):
+            left = pulled - away
+            by_mean = design * np.exp(-(widths @ now[k:]))[:, None]
+            jacobian = np.hstack([by_mean, widths * (pulled + away)[:, None]])
+            curvature = jacobian.T @ jacobian
+            damped = curvature + damping * np.diag(np.diag(curvature) + 1e-12)
+            step = -np.linalg.pinv(damped, hermitian=True) @ (jacobian.T @ left)
+            found = parts(now + step)
+            if not np.square(found[0] - found[1]).sum() < np.square(left).sum():
+                damping *= 10.0
+                if damping > 1e6:
+                    break
+                continue
+            now, (pulled, away), damping = now + step, found, 0.2 * damping
+            if np.abs(step).max() < 1e-8:
+                break
+    return now[:k], now[k:]
+
+
+def _scored(
+    y: FloatArray, design: FloatArray, widths: FloatArray, by_width: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return slopes of the mean of y (n,), their errors, and slopes of the log scale.
+
+    By Fisher scoring from slopes of the log scale.
+    """
+    n = len(y)
+    information = np.linalg.inv(2.0 * widths.T @ widths / n + 1e-6 * np.eye(widths.shape[1]))
+    for _ in range(50):
+        weights = np.exp(-2.0 * (widths @ by_width))
+        curvature = (design * weights[:, None]).T @ design
+        inverse = np.linalg.pinv(curvature, hermitian=True)
+        mean = inverse @ ((design * weights[:, None]).T @ y)
+        surprise = np.minimum(np.square(y - design @ mean) * weights, 20.0) - 1.0
+        step = np.clip(information @ (widths.T @ surprise / n), -0.5, 0.5)
+        by_width = by_width + step
+        if np.abs(step).max() < 1e-4:
+            break
+    return mean, np.sqrt(np.diag(inverse)), by_width
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class Warp:
     """A smooth map of each parameter by itself: x = centre + scale sinh((asinh z + lean) / tail).
+
+    With ``scales`` what is added to the centre is w, of which they make x.
 
     It is the sinh-arcsinh transformation of Jones and Pewsey (2009, doi:10.1093/biomet/asp053),
     and takes the line onto the line. With ``lean`` 0 and ``tail`` 1 it is a shift and a scale.
@@ -108,6 +360,8 @@ class Warp:
         Below 1 for tails of x that are longer than those of z.
     covariance : ndarray of shape (dim, dim)
         Of the target in z.
+    scales
+        How locations and scales of some parameters depend on others; None if they do not.
     """
 
     centre: FloatArray
@@ -115,18 +369,26 @@ class Warp:
     lean: FloatArray
     tail: FloatArray
     covariance: FloatArray
+    scales: Scales | None = None
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether any parameter by itself is more than shifted and scaled."""
+        return bool((self.lean != 0.0).any() or (self.tail != 1.0).any())
 
     def straighten(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), of positions x (n, dim)."""
-        units = (positions - self.centre) / self.scale
+        away = positions - self.centre
+        units = (away if self.scales is None else self.scales.remove(away)) / self.scale
         return np.asarray(np.sinh(self.tail * np.arcsinh(units) - self.lean))
 
     def bend(self, straight: FloatArray) -> FloatArray:
         """Return x, shape (n, dim), of z (n, dim)."""
-        return np.asarray(self.centre + self.scale * np.sinh(self._inside(straight)))
+        inner = self._inner(straight)
+        return self.centre + (inner if self.scales is None else self.scales.add(inner))
 
     def slopes(self, straight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return dx/dz and the derivative of its logarithm by z, both of shape (n, dim)."""
+        """Return dw/dz and the derivative of its logarithm by z, both of shape (n, dim)."""
         inside, root = self._inside(straight), np.sqrt(1.0 + np.square(straight))
         slope = self.scale / self.tail * np.cosh(inside) / root
         by_straight = np.tanh(inside) / (self.tail * root) - straight / np.square(root)
@@ -134,17 +396,56 @@ class Warp:
 
     def log_volume(self, straight: FloatArray) -> FloatArray:
         """Return log |dx/dz|, shape (n,), at z (n, dim)."""
-        return np.asarray(np.log(self.slopes(straight)[0]).sum(axis=1))
+        volume = np.log(self.slopes(straight)[0]).sum(axis=1)
+        if self.scales is not None:
+            volume = volume + self.scales.log_volume(self._inner(straight))
+        return np.asarray(volume)
 
     def pull(self, gradients: FloatArray, straight: FloatArray) -> FloatArray:
         """Return gradients by z of U - log |dx/dz| at z (n, dim), from those of U by x."""
         slope, by_straight = self.slopes(straight)
+        if self.scales is not None:
+            gradients = self.scales.pull(gradients, self._inner(straight))
         return np.asarray(gradients * slope - by_straight)
 
     def push(self, gradients: FloatArray, straight: FloatArray) -> FloatArray:
         """Return gradients of U by x at z (n, dim), from those of U - log |dx/dz| by z."""
         slope, by_straight = self.slopes(straight)
-        return np.asarray((gradients + by_straight) / slope)
+        gradients = (gradients + by_straight) / slope
+        if self.scales is not None:
+            gradients = self.scales.push(gradients, self._inner(straight))
+        return np.asarray(gradients)
+
+    def _inner(self, straight: FloatArray) -> FloatArray:
+        """Return w, shape (n, dim): x - centre, but for scales."""
+        return np.asarray(self.scale * np.sinh(self._inside(straight)))
 
     def _inside(self, straight: FloatArray) -> FloatArray:
         return np.asarray((np.arcsinh(straight) + self.lean) / self.tail)
+
+
+def fit_warp(
+    positions: FloatArray, gradients: FloatArray | None = None, *, every: bool
+) -> Warp | None:
+    """Return a warp for positions (n, dim), with the identity as its covariance; None for none.
+
+    Gradients are those of U there (n, dim). Its scales depend on other parameters where that is so. By itself ``every`` parameter is bent
+    that is not normal, or those alone that have heavy tails on both sides.
+    """
+    dim, scaled = positions.shape[1], fit_scales(positions, gradients)
+    fit = fit_marginals if every else fit_heavy
+    if scaled is None:
+        fitted = fit(positions)
+        if fitted is None:
+            return None
+        centre, scale, lean, tail = fitted
+        return Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
+    centre, scale, scales = scaled
+    return Warp(
+        centre=centre,
+        scale=scale,
+        lean=np.zeros(dim),
+        tail=np.ones(dim),
+        covariance=np.eye(dim),
+        scales=scales,
+    )

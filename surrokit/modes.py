@@ -7,12 +7,21 @@ from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.types import BoolArray, FloatArray, IntArray
 
 NEGLIGIBLE = 1e-4
 """Share of the probability, by Laplace approximations, below which a mode is neglected."""
+
+
+def _whole(numbers: npt.ArrayLike) -> IntArray:
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def _yes_or_no(numbers: npt.ArrayLike) -> BoolArray:
+    return np.asarray(numbers, dtype=bool)
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +32,48 @@ class Searches:
     n: int
     unseen: float  # bound, of probability 0.95, of the part of others that would end elsewhere
     concave: bool = False  # whether the target is log-concave, so that there is no other mode
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Evidences:
+    """Evidences and masses of modes by the draws of a run; arrays have shape (k,).
+
+    A mode that no chain was at has the mass of its Laplace approximation, with errors that are NaN.
+    Where chains stay apart, ends of searches that they go between are one mode, and the lowest of
+    them has its mass.
+
+    Parameters
+    ----------
+    logs, errors
+        Logarithm of the integral of exp(-U) over what is nearest to each mode, and its standard
+        error; NaN where only masses are known.
+    masses, mass_errors
+        Share of the probability at each mode, and its standard error.
+    separate
+        Whether chains stayed at their modes, so that draws count by these masses.
+    doubt
+        Why they do not, though chains stayed at their modes; None where they do, or went.
+    """
+
+    logs: FloatArray
+    errors: FloatArray
+    masses: FloatArray
+    mass_errors: FloatArray
+    separate: bool = False
+    doubt: str | None = None
+
+    def describe(self, rows: IntArray, places: list[str]) -> str:
+        """Return masses and log evidences of some modes at places, in a sentence."""
+        lines, most = [], 8
+        for k, place in zip(rows, places, strict=True):
+            mass, error = self.masses[k], self.mass_errors[k]
+            line = f"{place}: mass {mass:.3g}"
+            line += " by its Laplace approximation" if np.isnan(error) else f" +- {error:.2g}"
+            if not np.isnan(self.errors[k]):
+                line += f", log Z {self.logs[k]:.5g} +- {self.errors[k]:.2g}"
+            lines.append(line)
+        rest = [f"and {len(lines) - most} more"] if len(lines) > most else []
+        return f"Masses of modes: {'; '.join([*lines[:most], *rest])}."
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -51,17 +102,23 @@ class Modes:
         Whether the target is log-concave, so that there is no other mode.
     places : ndarray of shape (k, dim)
         The positions in the user's coordinates; by default in the sampling coordinates.
+    evidences
+        What draws say of their masses; None before there are draws.
     """
 
     positions: FloatArray
     values: FloatArray
     covariances: FloatArray
-    ended: IntArray
+    ended: IntArray = attrs.field(converter=_whole)
     unfinished: int = 0
     reliable: bool = True
-    converged: BoolArray = attrs.Factory(lambda self: np.ones(len(self.values), bool), True)
+    converged: BoolArray = attrs.field(
+        default=attrs.Factory(lambda self: np.ones(len(self.values), bool), True),
+        converter=_yes_or_no,
+    )
     concave: bool = False
     places: FloatArray = attrs.Factory(lambda self: self.positions, True)
+    evidences: Evidences | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -72,16 +129,21 @@ class Modes:
         return int(self.ended.sum()) + self.unfinished
 
     @property
+    def laplace(self) -> FloatArray:
+        """Logarithm of the integral of each Laplace approximation, shape (k,)."""
+        dim = self.positions.shape[1]
+        halves = 0.5 * np.linalg.slogdet(self.covariances)[1]
+        return np.asarray(0.5 * dim * np.log(2.0 * np.pi) + halves - self.values)
+
+    @property
     def masses(self) -> FloatArray:
-        """Share of the probability at each mode, by Laplace approximations; shape (k,)."""
-        logs = 0.5 * np.linalg.slogdet(self.covariances)[1] - self.values
-        masses = np.exp(logs - logs.max())
-        return np.asarray(masses / masses.sum())
+        """Share of the probability at each mode, shape (k,): by draws, or else by Laplace."""
+        return _shares(self.laplace) if self.evidences is None else self.evidences.masses
 
     @property
     def matters(self) -> BoolArray:
-        """Whether each mode is more than negligible, shape (k,)."""
-        return np.asarray(self.masses >= NEGLIGIBLE)
+        """Whether each mode is more than negligible by Laplace approximations, shape (k,)."""
+        return np.asarray(_shares(self.laplace) >= NEGLIGIBLE)
 
     @property
     def covariance(self) -> FloatArray:
@@ -116,6 +178,21 @@ class Modes:
         bound = betaincinv(once + 1.0, all_of_them - once, 0.95)
         return once / all_of_them, float(bound)
 
+    def name_places(self, labels: list[str], sds: FloatArray) -> list[str]:
+        """Return each mode's place in words, by the four numbers in which modes differ most.
+
+        ``sds (n,)`` are scales of the user's numbers. These need not be the sampling coordinates: a
+        simplex has one more.
+        """
+        apart, most = np.ptp(self.places, axis=0), 4
+        apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
+        columns = np.sort(np.argsort(-apart, kind="stable")[:most])
+        rest = ", ..." if len(labels) > most else ""
+        return [
+            ", ".join(f"{labels[i]} = {place[i]:.4g}" for i in columns) + rest
+            for place in self.places
+        ]
+
     def count(self) -> Searches:
         """Return where searches ended."""
         ended = tuple(map(int, self.ended))
@@ -124,7 +201,8 @@ class Modes:
     def take(self, rows: BoolArray | IntArray) -> Modes:
         """Return the modes chosen by an index or a mask."""
         names = ("positions", "values", "covariances", "ended", "converged", "places")
-        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
+        taken = {name: getattr(self, name)[rows] for name in names}
+        return attrs.evolve(self, evidences=None, **taken)
 
     def nearest(self, positions: FloatArray) -> IntArray:
         """Return the mode (n,) whose Laplace approximation is densest at ``positions (n, dim)``."""
@@ -170,6 +248,7 @@ class Modes:
             "places": self.places.tolist(),
             "potentials": self.values.tolist(),
             "masses": self.masses.tolist(),
+            "evidences": None if self.evidences is None else attrs.asdict(self.evidences),
             "ended": self.ended.tolist(),
             "unseen": self.unseen(),
             "reliable": self.reliable,
@@ -178,6 +257,12 @@ class Modes:
 
     def __repr__(self) -> str:
         return f"<Modes: {len(self)}, by {self.searches} searches>"
+
+
+def _shares(logs: FloatArray) -> FloatArray:
+    """Return the shares that logarithms (k,) are of, of sum one."""
+    shares = np.exp(logs - logs.max())
+    return np.asarray(shares / shares.sum())
 
 
 def describe_searches(searches: Searches | None) -> str:

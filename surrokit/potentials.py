@@ -172,8 +172,9 @@ def find_within(potential: Any, name: str, kind: type[Any]) -> Any:
 def _with(capability: str, potential: Potential) -> FullPotential:
     """Return the potential; CapabilityError is raised if it lacks the capability."""
     offered, whose = potential.capabilities, type(potential).__name__
-    needs = frozenset({capability})
-    require("this computation", needs, offered, whose, "use a potential that has it")
+    if capability not in offered:
+        needs = frozenset({capability})
+        require("this computation", needs, offered, whose, "use a potential that has it")
     return cast("FullPotential", potential)
 
 
@@ -493,8 +494,9 @@ class SummedPotential(Terms, Potential, Protocol):
         With ``order=3`` the fourth derivative is at most 24 psi_i |L^-1 u|^4, and
         |D_i(q)| <= psi_i |L^-1 (q - centre)|^4.
 
-        With capability ``rows-in-balls`` all this is said of positions in the ``ball`` alone, which
-        must be given; without that capability none is.
+        With capability ``rows-in-balls`` the bounds of D_i are to hold for the expansions at the
+        centre of the ``ball``, and positions in it, alone. It must be given then; without that
+        capability none is.
         """
 
     def row_draws(self, factor: FloatArray, order: int = 2, ball: Ball | None = None) -> RowDraws:
@@ -534,8 +536,8 @@ class SummedTerms:
         """Return how far each term can be from its expansion, shape (n_rows,), in nats.
 
         psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c,
-        with L the ``factor (dim, dim)``; where terms have no bound at every position, for positions
-        with |L^-1 (q - about (dim,))| <= 1.
+        with L the ``factor (dim, dim)``; where bounds are those of a ball, for c = ``about (dim,)``
+        and positions with |L^-1 (q - c)| <= 1.
         """
         ball = Ball(centre=about, radius=1.0) if self._local else None
         bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))

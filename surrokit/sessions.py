@@ -57,7 +57,7 @@ _OF_ONE_RUN = ("account", "extensions", PROGRESS)
 
 _AS_ACCOUNTED = (
     *("calls", "n_rows", "failures", "failure_kinds", "recheck", "seconds", "adaptation", "chosen"),
-    "parts",
+    *("parts", "modes"),
 )
 
 AS_BEFORE: Final = "as before"

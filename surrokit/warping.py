@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import ChainState, Kernel, Proposal
+from surrokit.interfaces import ChainState, Kernel, Proposal, Tuning
 from surrokit.marginals import Warp
 from surrokit.potentials import Potential, with_gradient, with_gradient_alone
 from surrokit.types import Cache, Capabilities, FloatArray
@@ -130,3 +131,14 @@ class WarpedKernel(Kernel):
             cache=cache,
             source=self.potential,
         )
+
+
+def bind_warped(
+    bind: Callable[[Potential, Tuning], Kernel], potential: Potential, tuning: Tuning
+) -> Kernel:
+    """Return the kernel that a function binds, in the coordinates that tuning has, if any."""
+    if tuning.warp is None:
+        return bind(potential, tuning)
+    warped = Warped(potential, tuning.warp)
+    straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
+    return WarpedKernel(inner=bind(warped, straight), warped=warped)

@@ -13,36 +13,10 @@ import numpy as np
 
 import surrokit as sk
 from few.problems import Counted, Task, potential_of
+from few.targets import distances, draws_of
 from surrokit.types import FloatArray
 
-SHOWN = 4000
-"""Draws of which densities are estimated for the total variation."""
-
 RESAMPLED = 20_000
-
-
-def distances(draws: FloatArray, reference: FloatArray) -> dict[str, float]:
-    """Return GsKL and MMTV of draws."""
-    moments = [(each.mean(axis=0), np.cov(each.T)) for each in (draws, reference)]
-    (mean, covariance), (mean_there, covariance_there) = moments
-    inverses = [np.linalg.inv(each) for each in (covariance, covariance_there)]
-    away = mean - mean_there
-    total = np.trace(inverses[0] @ covariance_there) + np.trace(inverses[1] @ covariance)
-    total += away @ (inverses[0] + inverses[1]) @ away - 2 * len(mean)
-    return {"gskl": float(0.25 * total), "mmtv": _total_variation(draws, reference)}
-
-
-def _total_variation(draws: FloatArray, reference: FloatArray) -> float:
-    from scipy.stats import gaussian_kde
-
-    found = []
-    for ours, theirs in zip(draws.T, reference.T, strict=True):
-        ours, theirs = (each[:: max(1, len(each) // SHOWN)] for each in (ours, theirs))
-        low, high = np.quantile(np.r_[ours, theirs], [0.0005, 0.9995])
-        grid = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 300)
-        apart = np.abs(gaussian_kde(ours)(grid) - gaussian_kde(theirs)(grid))
-        found.append(0.5 * float(np.trapezoid(apart, grid)))
-    return float(np.mean(found))
 
 
 def unweighted(draws: FloatArray, weights: FloatArray | None, seed: int) -> FloatArray:
@@ -51,10 +25,6 @@ def unweighted(draws: FloatArray, weights: FloatArray | None, seed: int) -> Floa
         return draws
     rng = np.random.default_rng(seed)
     return draws[rng.choice(len(draws), RESAMPLED, p=weights / np.sum(weights))]
-
-
-WALKS = 100
-"""Walks on a surrogate: about 50,000 draws, whose own noise in GsKL is below 0.001."""
 
 
 def of_ours(task: Task) -> Iterator[dict[str, Any]]:
@@ -76,14 +46,8 @@ def of_ours(task: Task) -> Iterator[dict[str, Any]]:
             "values": budget,
             "seconds": seconds,
             "acceptance": float(np.mean(run.acceptance)),
-            **distances(_draws_of(run.surrogate), task.reference),
+            **distances(draws_of(run.surrogate), task.reference),
         }
-
-
-def _draws_of(fitted: Any) -> FloatArray:
-    """Return draws of a fitted process by its own chains, which begin at its lowest points."""
-    rngs = np.random.default_rng(1).spawn(WALKS)
-    return np.concatenate([fitted.draw(rng) for rng in rngs])
 
 
 def of_gpry(task: Task) -> Iterator[dict[str, Any]]:

@@ -85,7 +85,7 @@ class Case:
     """One posterior."""
 
     name: str  # of its folder
-    density: str | None = None  # function of ``in_jax`` that makes its log density, if any
+    density: str  # function of ``in_jax`` that makes its log density
     # names and bounds, as :func:`surrokit.potential` takes them, in the order of positions
     parameters: Mapping[str, Parameter | Bounds | None]
     # function of ``by_hand`` that makes U with a gradient written by hand, if there is one
@@ -167,6 +167,7 @@ CASES = {
         ),
         Case(
             name="hudson_lynx_hare-lotka_volterra",
+            density="lotka_volterra",
             parameters={**_LYNX_HARE, "sigma": sk.positive(2)},
             registered="lynx-hare",
         ),

@@ -15,6 +15,7 @@ import numpy as np
 import surrokit as sk
 from harness import Row, installed_version
 from real_posteriors.judging import judge
+from real_posteriors.peers import Peer
 from real_posteriors.targets import Posterior
 from surrokit.errors import SamplingWarning
 
@@ -79,7 +80,7 @@ class Method:
 
 _HMC, _LEARNT = {"sampler": "hmc"}, {"surrogate": "additive"}
 
-METHODS = {
+METHODS: dict[str, Method | Peer] = {
     "default": Method(title="sample(target)"),
     "hmc": Method(title="HMC", settings=_HMC),
     "nuts": Method(title="NUTS", settings={"sampler": "nuts"}),
@@ -97,9 +98,19 @@ METHODS = {
         settings={"sampler": "rmhmc", **_LEARNT, "max_seconds": 60.0},
     ),
     "values": Method(title="sample(target), values alone", gradients=False),
+    "nutpie": Peer(title="nutpie", library="nutpie", settings={"adaptation": "diag"}),
+    "nutpie-low-rank": Peer(
+        title="nutpie, low rank", library="nutpie", settings={"adaptation": "low_rank"}
+    ),
+    "numpyro": Peer(title="NumPyro", library="numpyro", settings={"dense_mass": False}),
+    "numpyro-dense": Peer(title="NumPyro, dense", library="numpyro", settings={"dense_mass": True}),
+    "walnuts": Method(title="WALNUTS", settings={"sampler": "walnuts"}),
     "control": Method(title="HMC from the reference's means", settings=_HMC, at_reference=True),
 }
 """In the order of the table; ``control`` shows that a density is the reference's."""
 
-DEFAULT_METHODS = tuple(name for name in METHODS if name != "control")
+DEFAULT_METHODS = tuple(METHODS)[: tuple(METHODS).index("nutpie")]
 """What runs where no method is named."""
+
+EXACT_METHODS = ("hmc", "nuts", "nutpie", "nutpie-low-rank", "numpyro", "numpyro-dense")
+"""What ``--exact`` compares: methods whose every path is on the exact potential."""

@@ -64,6 +64,47 @@ def report(rows: Iterable[Row]) -> str:
     )
 
 
+EFFECTIVE = 1000
+"""Effective draws that gradients are counted for."""
+
+
+def gradients(rows: Iterable[Row]) -> str:
+    """Return the table of gradients of 1000 effective draws, for each of them.
+
+    Those before the first kept draw count. Effective draws are the least of bulk, tails and squares
+    over the parameters; where there are more or fewer than 1000, draws are taken to go on alike. A
+    figure is a median over the seeds, in brackets where a run is wrong.
+    """
+    kept = list(rows)
+    methods = [name for name in METHODS if any(row["method"] == name for row in kept)]
+    cells: dict[str, dict[str, tuple[float, str]]] = {}
+    for group in _groups(kept, ("posterior", "method")):
+        first = group[0]
+        found = [_gradients(row) for row in group if row["status"] == "done"]
+        price = float(np.median(found)) if found else np.nan
+        words = "" if np.isnan(price) else f"{price:.1f}"
+        right = {verdict(row) for row in group} == {"right"}
+        words = words if right or not words else f"({words})"
+        cells.setdefault(first["posterior"], {})[first["method"]] = price, words
+    lines = [
+        [name, *(found.get(method, (np.nan, ""))[1] for method in methods)]
+        for name, found in cells.items()
+    ]
+    prices = {m: [found.get(m, (np.nan, ""))[0] for found in cells.values()] for m in methods}
+    medians = [f"{np.nanmedian(prices[method]):.1f}" for method in methods]
+    titles = [METHODS[method].title for method in methods]
+    return "\n".join([*table(["posterior", *titles], [*lines, ["median", *medians]]), ""])
+
+
+def _gradients(row: Row) -> float:
+    # a Jacobian of a forward model gives the gradient
+    before, calls = (
+        sum(row[name].get(kind, 0) for kind in ("gradient", "jacobian"))
+        for name in ("calls_before", "calls")
+    )
+    return before / EFFECTIVE + (calls - before) / row["ess"] if row["ess"] else float("nan")
+
+
 def _groups(rows: list[Row], names: tuple[str, ...]) -> list[list[Row]]:
     """Return rows that agree in some names, in the order of the catalogue."""
     order = {"posterior": list(CASES), "method": list(METHODS)}

@@ -75,7 +75,6 @@ class Posterior:
         """Return U and its gradient, each a function of rows, by JAX."""
         from real_posteriors import in_jax
 
-        assert self.case.density is not None, f"{self.case.name} has no density in JAX"
         return in_jax.in_rows(getattr(in_jax, self.case.density)(self.data))
 
     def functions_by_hand(self) -> tuple[Function, Function]:

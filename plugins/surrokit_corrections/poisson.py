@@ -21,9 +21,9 @@ from surrokit.potentials import (
 )
 from surrokit.types import FloatArray, IntArray
 
-_BEYOND = 3.0
+_BEYOND = 4.0
 """The radius of the ball in which bounds hold, less the square root of the dimension: draws of a
-normal posterior lie in it but for one in some ten thousand."""
+normal posterior lie in it but for one in some ten million."""
 
 _NOISE = 0.2
 """Variance that estimates may have about; with more, chains would stay where one came out high."""
@@ -112,7 +112,7 @@ class PoissonEstimator:
         ball = None
         if ROWS_IN_BALLS in potential.capabilities:
             ball = Ball(centre=centre, radius=math.sqrt(len(centre)) + _BEYOND)
-        asked = of_order(order, ball)
+        asked, expansion = of_order(order, ball), potential.expand(centre, **of_order(order))
         draws: RowDraws
         if ROWS_DRAWN in potential.capabilities:
             draws = potential.row_draws(factor, **asked)
@@ -125,7 +125,7 @@ class PoissonEstimator:
             )
         return cls(
             potential=potential,
-            expansion=potential.expand(centre, **of_order(order)),
+            expansion=expansion,
             whitening=whitening,
             draws=draws,
             radius=math.inf if ball is None else ball.radius,

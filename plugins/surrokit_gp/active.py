@@ -30,13 +30,21 @@ from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_gp.fitted import FittedProcess
-from surrokit_gp.quadratic import UNSURE, QuadraticProcess, flat_from, refocus, typical_noise
+from surrokit_gp.quadratic import (
+    UNSURE,
+    QuadraticProcess,
+    about_lowest,
+    flat_from,
+    follow_quadratic,
+    refocus,
+    typical_noise,
+)
 from surrokit_gp.rows import TrainingRows
 
 JUDGED = 8  # latest draws of the process by which it is judged
 HOTTEST = 3.0  # highest temperature at which points are looked for
 WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
-SHRINK = 0.7  # of the coordinates, where a process was wrong and nothing better was found
+SHRINK = 0.7  # of the coordinates about the best point, where no process could be fitted
 SEVERAL = 3  # points of a batch at least
 
 
@@ -106,8 +114,10 @@ class Active:
                 if ends is not None:
                     chains, info = ends, idle(n, n)
                 surrogate = start.fit(rows)
-                # a warm-up of its own does better where next to nothing would be accepted
-                if surrogate is not None and known >= 0.6:
+                # a warm-up of its own does better where next to nothing would be accepted, and there
+                # is none where few calls are left
+                chains_follow = start.calls is None or start.calls > 2 * most
+                if surrogate is not None and known >= 0.6 and chains_follow:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))
                 rows = rows.take(slice(0))
             findings = search.findings(chains, tuning)
@@ -139,6 +149,7 @@ class _Search:
         self.potential, self.positions, self.values = potential, positions, values
         self.noise_sd = noise_at(potential, positions)
         self.n_starts = len(positions)
+        self.box = positions[:0]  # where mass is expected, (2, dim)
         self.whitening: Whitening | None = None  # of the next process; None before there is one
         self.logs: FloatArray | None = None  # log scales of the last process
         self.looked_about = False  # by the last batch
@@ -193,6 +204,11 @@ class _Search:
         if self.whitening is None:
             self._begin(most, rng)
             return
+        fine = np.isfinite(self.values)
+        if not self.noise_sd.any():  # with noise values say too little of curvature
+            self.whitening, _ = follow_quadratic(
+                self.whitening, self.positions[fine], self.values[fine]
+            )
         # failures count among the flattened values, so that points are not sought there
         high = float(self.values.min()) + math.e * flat_from(len(self.best))
         shown = np.where(np.isfinite(self.values), self.values, high)
@@ -209,28 +225,26 @@ class _Search:
         if self.looked_about:
             temperature = WARM
         draws = fitted.draw(rng, temperature)
-        draws = draws[np.isfinite(draws).all(axis=1)]
+        draws = self._within_reach(draws[np.isfinite(draws).all(axis=1)])
         # tails are heavy where more than one draw in a thousand is at the wall
         if temperature == 1.0 and fitted.is_at_wall(draws).mean() > 0.001:
             self.reach = min(1.2 * self.reach, 4.0)
-        evaluated, least = len(self.values), self.values.min()
+        evaluated = len(self.values)
         batch = max(min(max(SEVERAL, len(self.best) // 2, evaluated // 20), most - evaluated), 1)
         # two thirds every second time, where the other batches have none
         part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
         n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
         noise = typical_noise(self.noise_sd, fitted.process.hyperparameters)
-        best = choose(fitted.process, draws, batch - n_judges, 0.35 / temperature, noise)
-        chosen = draws[np.concatenate([few, best])]
+        among = np.concatenate([draws, self._within_reach(self._scout(fitted, rng))])
+        best = choose(fitted.process, among, batch - n_judges, 0.35 / temperature, noise)
+        chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
         size = self.spread
         if n_judges:
             square = float(np.mean(np.square(np.clip(errors, -20.0, 20.0))))
             size = math.sqrt(max(square - noise**2, 0.0))
-        centre, shrink = None, 1.0
-        if size > 5.0:  # nats: then it is trusted about the best point only
-            centre, shrink = self.best, 1.0 if values.min() < least - 0.1 else SHRINK
         if temperature == 1.0:
             judges = np.concatenate([self.judges, chosen[:n_judges]])
             self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
@@ -238,11 +252,27 @@ class _Search:
             self.judges = judges[-max(JUDGED, self.n_starts) :]
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
-        self.whitening = refocus(self.whitening, draws, temperature, centre, shrink)
+        if size > 5.0:  # nats: then its draws tell less than the points do
+            fine = np.isfinite(self.values)
+            self.whitening = about_lowest(self.positions[fine], self.values[fine])
+        else:
+            self.whitening = refocus(self.whitening, draws, temperature)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
         self.unsure, self.variance = float(np.mean(variances > UNSURE**2)), float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
+
+    def _within_reach(self, draws: FloatArray) -> FloatArray:
+        """Return draws, moved to within half a box of where mass is expected or was found."""
+        known = np.concatenate([self.box, self.positions[self.likely]])
+        low, high = known.min(axis=0), known.max(axis=0)
+        return np.clip(draws, low - 0.25 * (high - low), high + 0.25 * (high - low))
+
+    def _scout(self, fitted: QuadraticProcess, rng: np.random.Generator) -> FloatArray:
+        """Return where chains come to rest that begin far away: false modes, if there are any."""
+        wide = attrs.evolve(fitted, radius=2.0 * fitted.radius)
+        ends = wide.draw(rng, spread=2.0)[-64:]
+        return ends[np.isfinite(ends).all(axis=1)]
 
     def _begin(self, most: int, rng: np.random.Generator) -> None:
         """Evaluate the middle of a box, and points spread about it: most corners are far away."""
@@ -256,6 +286,7 @@ class _Search:
         n = max(min(dim + 2, most) - len(self.values), 2) - 1
         strata = rng.permuted(np.tile(np.arange(n)[:, None], dim), axis=0)
         spread = (strata + rng.random(strata.shape)) / n
+        self.box = np.array([middle - half, middle + half])
         self._evaluate(np.vstack([middle, middle + 0.5 * half * (2.0 * spread - 1.0)]))
         if np.isfinite(self.values).sum() >= 2:  # else there is nowhere to begin yet
             self.whitening = Whitening(mean=middle, factor=np.diag(half / 3.0))

@@ -196,7 +196,7 @@ def exact_likelihood(
 ) -> Likelihood:
     """Return the log marginal likelihood of a full process with its derivatives.
 
-    They are by log l_k, log s and log sigma, and by the log of a factor of all ``sd``. One Cholesky
+    They are by log l_k, log s and log sigma, and by the log of each ``sd`` (p,). One Cholesky
     factorisation and one inverse; all else is matrix products (Rasmussen and Williams 2006,
     equation (5.9), with the mean function integrated out).
     """
@@ -219,8 +219,8 @@ def exact_likelihood(
     by_signal = np.einsum("ij,ij->", adjoint, matrix) + posterior.jitter * diagonal.sum()
     by_noise = hyperparameters.noise_sd**2 * (diagonal @ rows.noise_shares)
     own = np.diag(inverse_of(profile.factor)) if len(profile.factor) else np.empty(0)
-    by_prior = profile.precision @ (np.square(profile.coefficients) + own) - len(own)
-    slopes = [*by_scales, 2.0 * posterior.variance * by_signal, 2.0 * by_noise, by_prior]
+    by_prior = profile.precision * (np.square(profile.coefficients) + own) - 1.0
+    slopes = [*by_scales, 2.0 * posterior.variance * by_signal, 2.0 * by_noise, *by_prior]
     return posterior.log_likelihood, np.array(slopes)
 
 

@@ -17,6 +17,7 @@ from typing import Self
 
 import attrs
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
@@ -31,7 +32,7 @@ from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.posterior import condition, exact_likelihood, left_out, quality_of
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
-from surrokit_gp.trend import Polynomial
+from surrokit_gp.trend import Polynomial, features
 
 CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE, COVARIANCE})
 """Capabilities of a fitted process."""
@@ -59,19 +60,24 @@ def typical_noise(noise_sd: FloatArray, found: Hyperparameters | None = None) ->
     return float(np.median(np.where(np.isnan(noise_sd), unknown, noise_sd)))
 
 
-def flattened(rows: TrainingRows) -> TrainingRows:
-    """Return rows whose values far above the least one grow as their logarithm, and are uncertain.
+def flattened(rows: TrainingRows, trend: FloatArray) -> TrainingRows:
+    """Return rows whose values far above the least one are uncertain, and near a trend.
 
-    There the density is next to nothing, and a steep wall would bend a process wherever it lies.
+    There the density is next to nothing, and a steep wall would bend a process wherever it lies. So
+    heights of values, and those of the ``trend (n,)``, grow as their logarithm only.
     """
     # the least of noisy values lies below U
     least, top = float(rows.values.min()), flat_from(rows.dim) + 3.0 * typical_noise(rows.noise_sd)
+
+    def flatten(heights: FloatArray) -> FloatArray:
+        above = np.minimum(heights, np.finfo(np.float64).max)
+        return np.where(above > top, top * (1.0 + np.log(np.maximum(above, top) / top)), above)
+
     with np.errstate(over="ignore"):
-        above = np.minimum(rows.values - least, np.finfo(np.float64).max)
-    flat = top * (1.0 + np.log(np.maximum(above, top) / top))
-    heights = np.where(above > top, flat, above)
+        heights, expected = flatten(rows.values - least), trend - least
     tail_sd = 0.1 * np.maximum(heights - top, 0.0)
-    return attrs.evolve(rows, values=least + heights, tail_sd=tail_sd)
+    values = least + heights + np.where(tail_sd > 0.0, expected - flatten(expected), 0.0)
+    return attrs.evolve(rows, values=values, tail_sd=tail_sd)
 
 
 # a thousandth of a nat costs no acceptance, and keeps digits
@@ -80,17 +86,18 @@ NOISE = {False: (np.log(1e-3), 1.0, np.log(1e-3), np.log(1e-3)), True: (0.0, 1.5
 
 
 def scale_table(dim: int, *, finds_noise: bool = False) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 3)."""
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4)."""
     sds = (np.log(2.0), 1.0, -4.0, 3.4), NOISE[finds_noise], (np.log(3.0), 2.0, -4.0, 5.0)
-    return np.array([*[(np.log(2.5), 0.7, -0.7, 3.5)] * dim, *sds]).T
+    usual = np.log(2.5) + 0.5 * np.log(dim / 3.0)  # as draws are farther apart in more dimensions
+    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds, (-1.0, 1.5, -5.0, 1.0)]).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
-    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 3,)."""
-    *lengths, signal, noise, quadratic = np.exp(logs).tolist()
+    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 4,)."""
+    *lengths, signal, noise, quadratic, mixed = np.exp(logs).tolist()
     dim = len(lengths)
     first, second = np.triu_indices(dim)
-    squares = np.where(first == second, 2.0, 2.0**0.5) / dim
+    squares = np.where(first == second, 2.0, mixed * 2.0**0.5) / dim
     sds = np.concatenate([[1.0], np.full(dim, (2.0 / dim) ** 0.5), squares])
     found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=noise)
     return found, quadratic * sds
@@ -118,9 +125,16 @@ class QuadraticProcess:
     n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None
     process: FittedProcess
-    logs: FloatArray  # its log scales, (dim + 3,)
+    logs: FloatArray  # its log scales, (dim + 4,)
     radius: float
     stiffness: float
+    trend: Polynomial  # all of it, in z
+    # of the radial terms, in z less a middle over length scales: the kernel's centres (n, dim), half
+    # of their squares, and their levels, alone and times the centres (n, 1 + dim)
+    middle: FloatArray
+    centres: FloatArray
+    half_squares: FloatArray
+    terms: FloatArray
 
     @classmethod
     def fit(
@@ -132,7 +146,7 @@ class QuadraticProcess:
         reach: float = 1.0,
         wide: bool = False,
     ) -> Self:
-        """Return the process given rows, with scales sought from some log scales (dim + 3,).
+        """Return the process given rows, with scales sought from some log scales (dim + 4,).
 
         It is trusted as far as draws of a normal target lie, or ``reach`` times as far. A ``wide``
         one is trusted twice as far, and about all points of high density: tails may be heavier.
@@ -145,20 +159,27 @@ class QuadraticProcess:
         dim = rows.dim
         table = scale_table(dim, finds_noise=bool(np.isnan(rows.noise_sd).any()))
         near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
-        rows = flattened(rows.take(near) if near.sum() > dim else rows)
+        rows = rows.take(near) if near.sum() > dim else rows
         half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
         half_square = attrs.evolve(half_square, level=float(rows.values.min()))
+        rows = flattened(rows, half_square.value(whitening.apply(rows.positions)))
         equations = rows.about(whitening, "quadratic", half_square)
         # the search looks at the lowest points: the price of a step is their cube
         few = equations.take(np.argsort(rows.values, kind="stable")[:300])
+        first, second = np.triu_indices(dim)
+        mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
 
         def density(logs: FloatArray) -> tuple[float, FloatArray]:
             value, slopes = exact_likelihood(few, *scales_of(logs))
+            by_sd = slopes[dim + 2 :]
+            slopes = np.array([*slopes[: dim + 2], by_sd.sum(), by_sd[mixed].sum()])
             away = (logs - table[0]) / table[1]
             return value - 0.5 * away @ away, slopes - away / table[1]
 
-        start = np.clip(table[0] if start is None else start, *table[2:])
-        logs = search(density, [start], table[2:].T, 30)
+        # from the last ones, the usual ones, and where a quadratic does along most coordinates
+        flat = np.append(np.full(dim, 3.0), table[0, dim:])
+        starts = [table[0], flat] if start is None else [np.clip(start, *table[2:]), table[0], flat]
+        logs = search(density, starts, table[2:].T, 30)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
@@ -169,14 +190,21 @@ class QuadraticProcess:
         if wide:
             high = equations.positions[rows.tail_sd == 0.0]
             radius = max(2.0 * radius, float(np.linalg.norm(high, axis=1).max()) + _ROOM)
-        curvature = whitening.factor.T @ process.polynomial.matrix @ whitening.factor
+        trend = Polynomial.of(posterior.profile.coefficients, dim) + half_square
+        middle = posterior.centres.mean(axis=0)
+        centres, levels = posterior.centres - middle, posterior.variance * posterior.weights
         return cls(
             n_points=len(rows),
             quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
             process=process,
             logs=logs,
             radius=radius,
-            stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(curvature)[0])),
+            stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(trend.matrix)[0])),
+            trend=trend,
+            middle=middle * posterior.length_scales,
+            centres=centres,
+            half_squares=0.5 * np.vecdot(centres, centres),
+            terms=np.column_stack([levels, levels[:, None] * centres]),
         )
 
     @property
@@ -204,14 +232,34 @@ class QuadraticProcess:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        values, gradients = self.process.value_and_gradient(positions)
-        z = self.whitening.apply(positions)
+        z = self.whitening.apply(check_positions(positions, self.dim))
+        values, slopes = self._in_whitened(z)
+        return values, self.whitening.pull(slopes)
+
+    def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V at z (n, dim), and its derivatives in z: what chains spend their time on.
+
+        That of the process, with few and large products: batches of chains are small.
+        """
+        x = (z - self.middle) / self.process.posterior.length_scales
+        exponents = x @ self.centres.T
+        exponents -= self.half_squares
+        exponents -= 0.5 * np.vecdot(x, x)[:, None]
+        sums = np.exp(exponents, out=exponents) @ self.terms
+        totals, slopes = sums[:, 0], sums[:, 1:]
+        slopes -= totals[:, None] * x
+        slopes /= self.process.posterior.length_scales
+        bends = z @ self.trend.matrix
+        values = totals + self.trend.level + np.vecdot(z, 0.5 * bends + self.trend.slope)
+        slopes += bends + self.trend.slope
         distances = np.sqrt(np.vecdot(z, z))
         over = np.maximum(distances - self.radius, 0.0)
-        values += self.stiffness * np.square(over)
-        pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
-        gradients += self.whitening.pull(pulls[:, None] * z)
-        return values, gradients
+        if over.any():
+            values += self.stiffness * np.square(over)
+            slopes += (2.0 * self.stiffness * over / np.maximum(distances, self.radius))[
+                :, None
+            ] * z
+        return values, slopes
 
     def variance(self, positions: FloatArray) -> FloatArray:
         """Return the variance of the process, shape (n,), in nats squared.
@@ -239,22 +287,28 @@ class QuadraticProcess:
         """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,)."""
         return self.is_at_wall(positions) | (self.variance(positions) > UNSURE**2)
 
-    def draw(self, rng: np.random.Generator, temperature: float = 1.0) -> FloatArray:
+    def draw(
+        self, rng: np.random.Generator, temperature: float = 1.0, spread: float = 0.1
+    ) -> FloatArray:
         """Return draws (n, dim) of exp(-V / T) by 64 Hamiltonian chains.
 
-        V is about 1 wide in each direction of z. Chains begin at points of high density, make 60
-        transitions, and are looked at after every fifth; the first third is left out.
+        V is about 1 wide in each direction of z. Chains begin a ``spread`` from points of high
+        density, make 60 transitions, and are looked at after every fifth; the first third is left
+        out.
         """
-        transitions, every, map_back = 60, 5, self.whitening.factor
+        transitions, every = 60, 5
 
         def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-            value, slope = self.value_and_gradient(self.whitening.undo(z))
-            return value / temperature, slope @ map_back / temperature
+            value, slope = self._in_whitened(z)
+            return value / temperature, slope / temperature
 
         points = self.whitening.apply(self.process.centres)
         order = np.argsort(at(points)[0], kind="stable")
         z = points[rng.choice(order[: max(4, min(16, len(order) // 4))], 64)]
-        z = z + 0.1 * rng.standard_normal(z.shape)
+        away, top = spread * rng.standard_normal(z.shape), at(z)[0].min() + flat_from(self.dim)
+        for _ in range(8):  # not up a wall
+            away[~(at(z + away)[0] <= top)] *= 0.5
+        z = z + away
         state, step_size, kept, accepted = (z, *at(z)), 0.25, [], []
         with np.errstate(all="ignore"):  # paths that run off are rejected
             for i in range(1, transitions + 1):
@@ -282,18 +336,60 @@ class QuadraticProcess:
         return f"{type(self).__name__} with a wall at {self.radius:.3g} about {self.process!r}"
 
 
-def refocus(
-    whitening: Whitening,
-    draws: FloatArray,
-    temperature: float = 1.0,
-    centre: FloatArray | None = None,
-    shrink: float = 1.0,
-) -> Whitening:
+def about_lowest(positions: FloatArray, values: FloatArray) -> Whitening:
+    """Return coordinates of the points of high density, or of the densest where these are few."""
+    dim, order = positions.shape[1], np.argsort(values, kind="stable")
+    high = int(np.count_nonzero(values - values.min() <= flat_from(dim)))
+    lowest = positions[np.sort(order[: max(high, 2 * dim + 2)])]
+    return Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+
+
+def follow_quadratic(
+    whitening: Whitening, positions: FloatArray, values: FloatArray
+) -> tuple[Whitening, bool]:
+    """Return coordinates of a quadratic through all values where it predicts them, and if it does.
+
+    A narrow ridge in an unknown direction is found from afar: all values on its slopes, which a
+    process flattens, tell of it. ``values (n,)`` at ``positions (n, dim)`` count by their heights
+    above the least one. The quadratic has to predict most of those left out to a hundredth of their
+    heights, or to a tenth where the present coordinates are off by a factor of three.
+    """
+    z, dim = whitening.apply(positions), len(whitening.mean)
+    design, heights = features("quadratic", z), values - values.min()
+    if len(z) < design.shape[1] + 2:
+        return whitening, False
+    scale = heights + flat_from(dim)
+    rotated, triangle = np.linalg.qr(design / scale[:, None])
+    pivots = np.abs(np.diag(triangle))
+    if pivots.min() < 1e-10 * pivots.max():
+        return whitening, False
+    projected = rotated.T @ (heights / scale)
+    errors = heights / scale - rotated @ projected
+    errors /= np.maximum(1.0 - np.vecdot(rotated, rotated), 1e-9)
+    error = float(np.median(np.abs(errors)))
+    fitted = Polynomial.of(solve_triangular(triangle, projected), dim)
+    least, vectors = np.linalg.eigh(fitted.matrix)
+    if not (error < 0.1 and least[0] > 1e-8 * least[-1]):
+        return whitening, False
+    middle = whitening.undo(-np.linalg.solve(fitted.matrix, fitted.slope)[None])[0]
+    if error > 0.01 and least[0] > 0.1 and least[-1] < 10.0:
+        return whitening, False
+    return Whitening(
+        mean=middle, factor=_lower(whitening.factor @ (vectors / np.sqrt(least)))
+    ), True
+
+
+def _lower(spread: FloatArray) -> FloatArray:
+    """Return the triangular factor of spread spread^T, without squaring it."""
+    upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
+    factor = (upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T
+    return np.ascontiguousarray(factor)
+
+
+def refocus(whitening: Whitening, draws: FloatArray, temperature: float = 1.0) -> Whitening:
     """Return coordinates in which draws of exp(-V) are nearly standard normal.
 
-    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones;
-    ``centre (dim,)`` is another middle than theirs, and ``shrink`` a factor of the new standard
-    deviations.
+    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones.
     """
     dim = draws.shape[1]
     covariance = np.cov(whitening.apply(draws), rowvar=False).reshape(dim, dim) / temperature
@@ -304,12 +400,8 @@ def refocus(
     variances, vectors = np.linalg.eigh(covariance)
     # from one process to the next they may shrink and grow by so much
     changes = np.clip(np.sqrt(np.maximum(variances, 0.0)), 0.3, 2.0)
-    spread = whitening.factor @ (vectors * (changes * shrink))
-    # the triangular factor of spread spread^T, without squaring it
-    upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
-    factor = (upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T
-    middle = draws.mean(axis=0) if centre is None else centre
-    return Whitening(mean=middle, factor=np.ascontiguousarray(factor))
+    spread = whitening.factor @ (vectors * changes)
+    return Whitening(mean=draws.mean(axis=0), factor=_lower(spread))
 
 
 @attrs.frozen(kw_only=True)
@@ -362,13 +454,10 @@ class QuadraticProcessLearner(KeepingLearner):
         rows.demand(least_points(dim), len(observed))
         rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[:1000]))
         with threads_for(len(rows) * dim):
-            # about the points of high density, or the densest where these are few
-            order = np.argsort(rows.values, kind="stable")
-            high = int(np.count_nonzero(rows.values - rows.values.min() <= flat_from(dim)))
-            lowest = rows.positions[np.sort(order[: max(high, 2 * dim + 2)])]
-            whitening = Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+            whitening = about_lowest(rows.positions, rows.values)
+            whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
-            for turn in range(3):
+            for turn in range(0 if known else 3):
                 draws = fitted.draw(np.random.default_rng([self.seed, turn]))
                 z = whitening.apply(draws)
                 sds = np.sqrt(np.linalg.eigvalsh(np.cov(z, rowvar=False).reshape(dim, -1)))

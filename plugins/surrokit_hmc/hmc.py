@@ -12,12 +12,12 @@ from surrokit.arguments import (
     optional_positive_integer,
 )
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Integrator, Metric, Sampler, Tuning
+from surrokit.interfaces import Integrator, Kernel, Metric, Sampler, Tuning
 from surrokit.kernel.hamiltonian import CountedPaths, demand_kind, left_free
 from surrokit.kernel.kernel import adapted, latest
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities, FloatArray
-from surrokit.warping import Warped, WarpedKernel
+from surrokit.warping import bind_warped
 
 PATH_LENGTHS = 0.25 * math.pi, 0.75 * math.pi
 """Bounds of the length of a tuned path, in standard deviations of the widest direction.
@@ -99,21 +99,19 @@ class HMC(Sampler):
             and self.metric.tunable,
         )
 
-    def bind(self, potential: Potential, tuning: Tuning) -> CountedPaths | WarpedKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
-        if self.warp is False or tuning.warp is None:
-            return self._plain(potential, tuning, long=tuning.learns)
-        warped = Warped(potential, tuning.warp)
-        straight = attrs.evolve(tuning, covariance=tuning.warp.covariance)
-        return WarpedKernel(inner=self._plain(warped, straight, long=True), warped=warped)
+        if self.warp is False:
+            tuning = attrs.evolve(tuning, warp=None)
+        return bind_warped(self._plain, potential, tuning)
 
-    def _plain(self, potential: Potential, tuning: Tuning, *, long: bool) -> CountedPaths:
+    def _plain(self, potential: Potential, tuning: Tuning) -> CountedPaths:
         step = tuning.step_size if self.step_size is None else self.step_size
         steps = tuning.n_steps if self.n_steps is None else self.n_steps
         scale, lengths = self._scale(tuning.covariance), None
         if steps is None and scale is not None:
             longest = LONGEST * scale
-            if not long:
+            if not (tuning.learns or (tuning.warp is not None and tuning.warp.is_curved)):
                 low, high = PATH_LENGTHS if self.randomize else (0.5 * math.pi, 0.5 * math.pi)
                 lengths, longest = (low * scale, high * scale), high * scale
             steps = min(math.ceil(longest / step), MAX_STEPS)

@@ -6,11 +6,12 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive, positive_integer, share
-from surrokit.interfaces import ChainState, Integrator, Metric, Proposal, Sampler, Tuning
+from surrokit.interfaces import ChainState, Integrator, Kernel, Metric, Proposal, Sampler, Tuning
 from surrokit.kernel.hamiltonian import PathKernel, demand_kind, left_free
 from surrokit.kernel.kernel import adapted
 from surrokit.potentials import Potential
 from surrokit.types import Capabilities
+from surrokit.warping import bind_warped
 from surrokit_hmc.trajectories import Trajectories
 
 
@@ -66,11 +67,15 @@ class NUTS(Sampler):
 
     @property
     def tunes(self) -> frozenset[str]:
-        """Step size and metric, unless they were given."""
-        return left_free(step_size=self.step_size is None, metric=self.metric.tunable)
+        """Step size and metric, unless they were given, and a warp where both are free."""
+        free = {"step_size": self.step_size is None, "metric": self.metric.tunable}
+        return left_free(**free, heavy_warp=all(free.values()))
 
-    def bind(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
+    def bind(self, potential: Potential, tuning: Tuning) -> Kernel:
         """Return the kernel on a potential that uses ``tuning`` for what was left free."""
+        return bind_warped(self._plain, potential, tuning)
+
+    def _plain(self, potential: Potential, tuning: Tuning) -> NUTSKernel:
         depth = self.max_depth
         if self.step_size is None and tuning.n_steps is not None:  # short paths in the search
             depth = min(depth, (tuning.n_steps + 1).bit_length() - 1)

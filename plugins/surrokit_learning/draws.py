@@ -245,7 +245,8 @@ def surrogate_draws(
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
-    moves.tune(n_transitions, covariance=region.covariance, step_size=None)
+    covariance = getattr(surrogate, "within", region.covariance)
+    moves.tune(n_transitions, covariance=covariance, step_size=None)
     kept, accepted = [], []
     with one_thread():
         for i, (state, info) in enumerate(warm_up(moves, decider, starts, n_transitions, rng)):

@@ -162,12 +162,16 @@ class ModeSearch:
 
     @property
     def _new(self) -> int:
-        """How many modes are known beside the first, while further searches may find others."""
+        """How many modes matter beside the first, while further searches may find others.
+
+        Searches end at more and more places in a funnel, next to all of which have no mass.
+        """
         modes = self._modes
         if modes is None or len(modes) < 2:
             return 0
         part, bound = modes.unseen()
-        return len(modes) - 1 if part > 0.0 or bound > UNSEEN else 0
+        known = max(int(np.count_nonzero(modes.matters)) - 1, 0)
+        return known if part > 0.0 or bound > UNSEEN else 0
 
     @property
     def _spare(self) -> int:

@@ -61,8 +61,8 @@ class Family:
         e + s. The subsampled correction relies on it: draws are biased, without any sign of it, if
         it is too small, and more rows are touched than need be if it is too large.
     local
-        Whether abs(f''') has no bound at every predictor: then ``third_bound`` is a function of the
-        reach, and never given an infinite one.
+        Whether bounds depend on the reach, or there is none at every predictor: ``third_bound`` is
+        then a function of it, and never given an infinite one.
     convex
         Whether f'' > 0 everywhere.
     canonical
@@ -207,12 +207,18 @@ class _Terms:
         return np.zeros_like(y)
 
 
+_LARGE = 700.0  # exp of which is still a number
+
 THIRD_BOUND = 1.0 / (6.0 * np.sqrt(3.0))
 """Of logistic terms, p (1 - p) (1 - 2 p): largest where its derivative 1 - 6 p + 6 p^2 in the
 predictor is 0, at p = 1/2 - 1/sqrt(12), and there it is (1/6) (2 / sqrt(12))."""
 
 FOURTH_BOUND = 0.125
 """With v = p (1 - p) fourth derivatives are v (1 - 6 v), from 1/24 at v = 1/12 to -1/8 at 1/4."""
+
+_THIRD_PEAK, _FOURTH_PEAK = (float(np.log(a + np.sqrt(a * a - 1.0))) for a in (2.0, 5.0))
+"""Predictors above 0 where they are 1/(6 sqrt(3)) and 1/24. Absolute values only grow smaller on
+both sides of these, and from 0 on, until they are 0."""
 
 
 def _softplus(u: FloatArray) -> FloatArray:
@@ -230,6 +236,22 @@ def _skew(u: FloatArray) -> FloatArray:
     return np.asarray(-_density(u) * np.tanh(0.5 * u))
 
 
+def _bound_third(u: FloatArray, reach: FloatArray) -> FloatArray:
+    """Return the largest third derivative of logistic terms from u - s to u + s, as it is."""
+    size = np.abs(u)
+    q = np.exp(-np.clip(_THIRD_PEAK, size - reach, size + reach))
+    return np.asarray(q * (1.0 - q) / (1.0 + q) ** 3)
+
+
+def _bound_fourth(u: FloatArray, reach: FloatArray) -> FloatArray:
+    """Return the largest absolute fourth derivative of logistic terms from u - s to u + s."""
+    size = np.abs(u)
+    low = np.maximum(size - reach, 0.0)
+    ends = (_density(each) for each in (low, np.clip(_FOURTH_PEAK, low, size + reach)))
+    first, second = (np.abs(v * (1.0 - 6.0 * v)) for v in ends)
+    return np.asarray(np.maximum(first, second))
+
+
 def _logistic_remainder(e: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
     """Return R(e, t) = R(-e, -t) of log(1 + exp(e)): for e <= 0 growth is not lost beside it."""
     level, step = np.copysign(e, -1.0), np.copysign(1.0, -e) * t
@@ -237,6 +259,8 @@ def _logistic_remainder(e: FloatArray, t: FloatArray, order: int = 2) -> FloatAr
     expansion = p * step * (1.0 + (0.5 - 0.5 * p) * step)
     if order == 3:
         expansion += _skew(level) / 6.0 * step * step * step
+    if np.max(step, initial=0.0) < _LARGE:
+        return np.asarray(np.log1p(p * np.expm1(step)) - expansion)  # p is at most a half
     return np.asarray(_softplus(level + step) - _softplus(level) - expansion)
 
 
@@ -252,6 +276,7 @@ class _Softplus(_Terms):
     responses: str
     scale: float = 1.0
     size: float = 1.0
+    local = True
 
     @property
     def canonical(self) -> bool:
@@ -286,13 +311,13 @@ class _Softplus(_Terms):
         a, b, u = self._parts(e, y)
         return np.asarray((a + b) * _skew(u) / self.scale**3)
 
-    def third_bound(self, e: FloatArray, y: FloatArray, _: FloatArray) -> FloatArray:
-        a, b, _ = self._parts(e, y)
-        return np.asarray((a + b) * THIRD_BOUND / self.scale**3)
+    def third_bound(self, e: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        a, b, u = self._parts(e, y)
+        return np.asarray((a + b) * _bound_third(u, reach / self.scale) / self.scale**3)
 
-    def fourth_bound(self, e: FloatArray, y: FloatArray, _: FloatArray) -> FloatArray:
-        a, b, _ = self._parts(e, y)
-        return np.asarray((a + b) * FOURTH_BOUND / self.scale**4)
+    def fourth_bound(self, e: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        a, b, u = self._parts(e, y)
+        return np.asarray((a + b) * _bound_fourth(u, reach / self.scale) / self.scale**4)
 
     def remainder(self, e: FloatArray, y: FloatArray, t: FloatArray, order: int = 2) -> FloatArray:
         a, b, u = self._parts(e, y)

@@ -457,7 +457,7 @@ class GeneralizedLinearModel:
         precision = np.diag(precision_of(self._prior)) / (self.n_rows * curvature)
         return np.asarray(np.kron(np.eye(m), total / shares.sum()) + precision)
 
-    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> Expansion:
+    def expand(self, centre: FloatArray, order: int = USUAL_ORDER) -> _LinearExpansion:
         """Return the expansions of all terms at ``centre (dim,)``, to an order of 2 or 3.
 
         Raises
@@ -505,8 +505,9 @@ class GeneralizedLinearModel:
         The third derivative of f(x_i . q) along u is f''' (x_i . u)^3, and x_i . u is
         (L^T x_i) . (L^-1 u). With an order of 3 it is B_i |L^T x_i|^4 / 24, B_i of the fourth
         derivative. In a ball of radius R about a centre c, predictors are between
-        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a family without a bound at
-        every predictor, B_i is to hold.
+        x_i . c - s and x_i . c + s with s = R |L^T x_i|: there, for a local family, B_i is to hold.
+        For expansions at c the third derivative there, and s / 4 times the largest fourth one, do
+        as well.
 
         Raises
         ------
@@ -521,12 +522,15 @@ class GeneralizedLinearModel:
         predictors, reach = np.zeros(self.n_rows), np.full(self.n_rows, np.inf)
         if self.family.local:
             ball = check_ball(ball, f"terms of the family {self.family.name!r}")
-            moved = np.empty(self.n_rows)
-            for rows, block in self._design.blocks(1):
-                moved[rows] = block.dot(ball.centre[:, None])[:, 0]
-            predictors, reach = self._terms.predictors(moved, slice(None)), ball.radius * lengths
+            # a correction has asked for the expansions there
+            predictors, reach = self.expand(ball.centre).predictors, ball.radius * lengths
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.family.bounds(predictors, self._terms.response, reach, order)
+            if ball is not None and order == USUAL_ORDER and self.family.third is not None:
+                # by Taylor's formula, with the third derivative at the centre
+                fourth = self.family.bounds(predictors, self._terms.response, reach, 3)
+                third = np.abs(self.family.third(predictors, self._terms.response))
+                bounds = np.minimum(bounds, third + 0.25 * reach * fourth)
             bounds = weighed(bounds, self._terms.weights) / math.factorial(order + 1)
             return np.where(lengths > 0.0, bounds * lengths ** (order + 1), 0.0)
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from surrokit.types import FloatArray
 
+_BLOCK = 500  # rows
+
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     """Return how often each row counts, shape (n,); None where each counts once.
@@ -119,11 +121,15 @@ class Columns:
         zeros, ones = np.zeros(inputs.shape[1]), np.ones(inputs.shape[1])
         if not standardize:
             return cls(centre=zeros, scale=ones, intercept=intercept)
-        share, total, squares = rows.share, rows.share.sum(), zeros
-        mean = share @ inputs / total
+        share, total = rows.share, rows.share.sum()
+        near = inputs[:_BLOCK].mean(axis=0)  # by which sums keep their digits
+        sums, squares = zeros, zeros
         for some in _blocks(len(inputs)):
-            squares = squares + share[some] @ np.square(inputs[some] - mean)
-        spread = np.sqrt(squares / total)
+            away = inputs[some] - near
+            sums = sums + share[some] @ away
+            squares = squares + share[some] @ np.square(away, out=away)
+        mean = near + sums / total
+        spread = np.sqrt(np.maximum(squares / total - np.square(sums / total), 0.0))
         scale = np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)
         return cls(centre=mean if intercept else zeros, scale=scale, intercept=intercept)
 
@@ -162,4 +168,4 @@ class Columns:
 
 def _blocks(n_rows: int) -> Iterator[slice]:
     """Yield rows whose numbers stay in the processor's cache."""
-    return (slice(first, first + 2000) for first in range(0, n_rows, 2000))
+    return (slice(first, first + _BLOCK) for first in range(0, n_rows, _BLOCK))

@@ -7,6 +7,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
+from surrokit.capabilities import HESSIAN_DERIVATIVE
 from surrokit.compose import make
 from surrokit.errors import NumericalError
 from surrokit.mode.search import find_mode
@@ -19,16 +20,21 @@ MANY = 20_000
 """Rows from which on a few of them decide on a move."""
 
 
+ROUGH = 0.5
+"""Nats to which the mode of some rows is found: that of all is farther away."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Laplace:
     """A normal distribution at a mode, with the Hessian of U there as precision.
 
     ``factor (dim, dim)`` is L, lower triangular, with L L^T the ``covariance``. U and its
-    derivatives are known at the ``centre (dim,)``, from which the mean is a short step of Newton's
-    method.
+    derivatives are known at the ``centre (dim,)``, from which the mode is a short step of Newton's
+    method; the mean is that, unless it is that of :meth:`at_mean`.
     """
 
     mean: FloatArray
+    mode: FloatArray
     centre: FloatArray
     precision: FloatArray
     covariance: FloatArray
@@ -55,16 +61,18 @@ class Laplace:
         Newton steps go from the mode of few, with its Hessian and the gradient of all rows, whose
         second derivatives are evaluated once, at the end. None where such steps do not lead there.
         """
-        found = find_mode(few, start)
+        found = find_mode(few, start, tolerance=ROUGH)
         if not found.converged or found.hessian is None:
             return None
-        at = found.position
+        at, before = found.position, None
         for _ in range(8):
             gradient = with_gradient_alone(target).gradient(at[None])[0]
             step = np.linalg.solve(found.hessian, gradient)
-            at = at - step
-            if gradient @ step < 0.5:  # what is left is a hundredth of that
+            at, size = at - step, float(gradient @ step)
+            # of what is left: steps become smaller at a constant rate
+            if size * (1.0 if before is None else size / before) < 0.5:
                 break
+            before = size
         else:
             return None
         expansion = with_rows(target).expand(at)
@@ -80,46 +88,74 @@ class Laplace:
             factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
+        mode = centre - covariance @ gradient
         return cls(
-            mean=centre - covariance @ gradient,
+            mean=mode,
+            mode=mode,
             centre=centre,
             precision=precision,
             covariance=covariance,
             factor=factor,
         )
 
-    def misfit(self, target: Potential, n: int, rng: np.random.Generator) -> float:
-        """Return the standard deviation of U - V over n draws, in nats; inf where U is."""
-        z = rng.standard_normal((n, len(self.mean)))
+    def at_mean(self, terms: Potential) -> Self:
+        """Return that with the posterior's mean in place of the mode, to the next order.
+
+        Most of what U differs from its expansion is linear: third derivatives along all directions
+        in which draws spread, tr(H^-1 d_k H) / 2. They are those of ``terms``, the posterior or one
+        like it of fewer rows, and 0 where it does not have them.
+        """
+        if HESSIAN_DERIVATIVE not in terms.capabilities:
+            return self
+        curved: Any = terms
+        slopes = curved.hessian_trace_gradient(self.centre[None], self.covariance[None])[0]
+        return attrs.evolve(self, mean=self.mode - 0.5 * self.covariance @ slopes)
+
+    def misfit(self, terms: Potential, n: int, rng: np.random.Generator) -> float:
+        """Return the standard deviation of U - V over n draws, in nats; inf where U is.
+
+        What U differs from its expansion at the centre is that of ``terms``, the posterior or one
+        like it of fewer rows.
+        """
+        moves = rng.standard_normal((n, len(self.mean))) @ self.factor.T
+        draws = self.mean + moves
         try:
-            values = target.value(self.mean + z @ self.factor.T)
+            apart = terms.value(draws) - with_rows(terms).expand(self.centre).value(draws)
         except NumericalError:
             return np.inf
-        apart = values - 0.5 * np.square(z).sum(axis=1)
+        apart += moves @ self.precision @ (self.mean - self.mode)
         return float(apart.std()) if np.isfinite(apart).all() else np.inf
 
 
 def parts_near(
-    normal: Laplace | None, target: Potential, n_rows: int, chains: int, rng: np.random.Generator
+    normal: Laplace | None,
+    target: Potential,
+    few: Potential,
+    n_rows: int,
+    chains: int,
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Return arguments of :func:`surrokit.sample` that suit a regression's posterior.
 
     With :data:`MANY` rows or more, where the posterior is near its Laplace approximation, moves are
     independent draws of that, decided by a few rows, exactly. Elsewhere the chains move by
-    Hamiltonian dynamics with its covariance as inverse mass matrix. Starts have the mode as mean.
+    Hamiltonian dynamics with its covariance as inverse mass matrix. Starts have its mean.
+    ``few`` is the target or one like it of fewer rows, which shows how near that is.
     """
     if normal is None:
         return {"sampler": "hmc"}
+    if n_rows >= MANY:
+        normal = normal.at_mean(few)
     steps = rng.standard_normal((chains, len(normal.mean))) @ normal.factor.T
     starts = transform_of(target).to_bounded(normal.mean + steps - steps.mean(axis=0))
     # nearer than 0.6 nats, independent moves are accepted often
-    if n_rows < MANY or normal.misfit(target, 8, rng) > 0.6:
+    if n_rows < MANY or normal.misfit(few, 8, rng) > 0.6:
         metric = ("dense", {"inverse_mass": normal.covariance})
         return {"initial": starts, "sampler": ("hmc", {"metric": metric})}
     return {
         "initial": starts,
-        "sampler": "gaussian",
+        "sampler": ("gaussian", {"step_size": 1.0}),
         "surrogate": make("potential", "gaussian", mean=normal.mean, covariance=normal.covariance),
         "correction": ("subsampled", {"centre": normal.centre, "hessian": normal.precision}),
-        "warmup": 20,
+        "warmup": 10,
     }

@@ -22,6 +22,7 @@ from surrokit import rows_potential
 from surrokit.arguments import is_number
 from surrokit.compose import sample
 from surrokit.errors import ConfigurationError
+from surrokit.mode.search import find_mode
 from surrokit.potentials import Potential
 from surrokit.predictive.families import ResponseFamily, read_name, response_family, suggest
 from surrokit.tables.priors import check_rank
@@ -30,7 +31,7 @@ from surrokit.targets.gaussian import GaussianPrior, gaussian_prior
 from surrokit.targets.scaling import scaled, scaling_of
 from surrokit.types import FloatArray
 from surrokit_sklearn.design import Columns, Rows
-from surrokit_sklearn.laplace import MANY, Laplace, parts_near
+from surrokit_sklearn.laplace import MANY, ROUGH, Laplace, parts_near
 from surrokit_sklearn.normal_errors import NormalErrors
 
 _FAMILIES = (
@@ -116,13 +117,17 @@ class PosteriorEstimator(BaseEstimator):  # type: ignore[misc]
         if self.fit_intercept:
             position[:: columns.count] = start
         rng, scaling, normal = _generator(self.random_state), scaling_of(target), None
+        few = target
         if scaling is not None:
-            target, position = scaled(target, scaling), scaling.to_unbounded(position[None])[0]
+            few = target = scaled(target, scaling)
+            position = scaling.to_unbounded(position[None])[0]
         elif len(rows) >= MANY and n_predictors == 1:
-            few = rows.pick(max(10_000, 200 * len(position)), rng)
-            normal = Laplace.by_few(target, potential(few), prior, position)
+            some = rows.pick(max(10_000, 200 * len(position)), rng)
+            few, fewer = potential(some), potential(some.pick(len(some) // 5, rng))
+            near = find_mode(fewer, position, tolerance=ROUGH).position
+            normal = Laplace.by_few(target, few, prior, near)
         normal = normal or Laplace.of(target, position)
-        self._run(target, parts_near(normal, target, len(rows), self._n_chains, rng), rng)
+        self._run(target, parts_near(normal, target, few, len(rows), self._n_chains, rng), rng)
         return columns.undo(self.run_.draws.reshape(-1, n_predictors, columns.count))
 
     def _run(self, target: Potential, parts: Mapping[str, Any], rng: np.random.Generator) -> None:

@@ -102,6 +102,11 @@ for _command in (*COMMANDS, show, report, new, plugins):
     type=options.FILE,
     help="Learn from the file of an earlier run, and evaluate nothing in it again; repeatable.",
 )
+@click.option(
+    "--modes",
+    type=click.Choice(["weighted", "as found"]),
+    help="Weight draws of chains that stay at modes, or leave them as found.  [default: weighted]",
+)
 @options.with_workers
 @options.quiet
 @options.wide

@@ -62,7 +62,8 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
     for line in map(str, run.verdict) if wide else str(run.verdict).splitlines():
         warns = line.startswith("Warning")
         console.print(line, style="yellow" if warns else None, soft_wrap=warns)
-    console.print(describe_searches(run.adaptation.searches), soft_wrap=True)
+    for line in (describe_searches(run.adaptation.searches), *run.describe_modes()):
+        console.print(line, soft_wrap=True)
     for finding in () if baseline is None else baseline.verdict.warnings:
         message = f"Warning, of plain HMC: {finding.message}."
         console.print(message, style="yellow", soft_wrap=True)

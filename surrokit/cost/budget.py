@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
 
-from surrokit.arguments import Limits, is_number, optional_positive_integer
+from surrokit.arguments import Limits, is_number, is_whole
 from surrokit.diagnostics import effective_sample_size
 from surrokit.errors import ConfigurationError
 from surrokit.model.calls import Journal, Memo, NoJournal
@@ -42,8 +42,8 @@ error."""
 
 
 _CALLS = Limits(
-    "a whole number of at least 1, math.inf for no limit, or None for the default limit",
-    lambda value: value == math.inf or optional_positive_integer.hold(value),
+    "a whole number of at least 0, math.inf for no limit, or None for the default limit",
+    lambda value: value is None or value == math.inf or is_whole(value, 0),
 )
 
 
@@ -69,8 +69,9 @@ class Budget:
     ----------
     max_calls
         Exact calls of all kinds. Each position of a batch counts as one; a single data row counts
-        as its share of an evaluation of all rows. With None a run ends at a default limit, many
-        times the calls that such a run takes as a rule; with infinity there is no limit.
+        as its share of an evaluation of all rows. With 0 a posterior of a model is answered by what
+        the model has evaluated before, if that suffices. With None a run ends at a default limit,
+        many times the calls that such a run takes as a rule; with infinity there is no limit.
     max_seconds
         Wall time; a fixed number of draws may take a tenth longer.
     target_ess
@@ -97,8 +98,7 @@ class Budget:
     @property
     def looks_at_draws(self) -> bool:
         """Whether the draws themselves may end the run."""
-        goals = (self.target_ess, self.target_rhat, self.target_mcse)
-        return any(goal is not None for goal in goals)
+        return not (self.target_ess is self.target_rhat is self.target_mcse is None)
 
     @property
     def calls(self) -> int | None:
@@ -192,8 +192,14 @@ class Clock:
     def __init__(self, journal: Journal | None = None, memo: Memo | None = None) -> None:
         self.seconds = {"warmup": 0.0, "training": 0.0, "sampling": 0.0}
         self._journal: Journal = journal or NoJournal()
+        self._is_plain = type(self._journal) is NoJournal
         self._memo = memo
         self._began = time.perf_counter()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no journal keeps or says the time."""
+        return self._is_plain
 
     @property
     def replays(self) -> bool:
@@ -207,6 +213,8 @@ class Clock:
     def elapsed(self) -> float:
         """Return seconds since the run began."""
         now = self.now()
+        if self.is_plain:
+            return now
         read = self._journal.reading(now)
         self._began += now - read  # a run that was read goes on from there
         return read
@@ -216,15 +224,26 @@ class Clock:
         saved = 0.0 if self._memo is None else self._memo.seconds
         return self._journal.reading(self.now() + saved)
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> AbstractContextManager[None]:
         """Add the time of the block to a phase, but for that of phases within it."""
-        start, before = self.elapsed(), sum(self.seconds.values())
-        try:
-            yield
-        finally:
-            within = sum(self.seconds.values()) - before
-            self.seconds[name] += self.elapsed() - start - within
+        return _Phase(self, name)
+
+
+class _Phase(AbstractContextManager[None]):
+    """A block of a phase; one of a generator would take several times as long."""
+
+    __slots__ = ("_before", "_clock", "_name", "_start")
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        self._clock, self._name = clock, name
+
+    def __enter__(self) -> None:
+        self._start, self._before = self._clock.elapsed(), sum(self._clock.seconds.values())
+
+    def __exit__(self, *_: object) -> None:
+        seconds = self._clock.seconds
+        within = sum(seconds.values()) - self._before
+        seconds[self._name] += self._clock.elapsed() - self._start - within
 
 
 TOLERATED = 0.05

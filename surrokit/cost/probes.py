@@ -59,7 +59,8 @@ def endless_along(target: RecordingPotential, positions: FloatArray) -> tuple[st
     """
     if positions.shape[1] < FEWEST or len(positions) < 2:
         return ()
-    apart = np.nan_to_num(r_hat(positions), nan=np.inf)
+    some = positions[:, :: positions.shape[1] // FEWEST]  # so large an R-hat shows in few draws
+    apart = np.nan_to_num(r_hat(some), nan=np.inf)
     worst = np.argsort(-apart, kind="stable")[:_MOST]
     labels, axes = labels_on_line(target.target), np.eye(positions.shape[2])
     worst = worst[apart[worst] > APART]

@@ -103,16 +103,21 @@ def carry_out(
     """
     # A proposal to stay needs no decision: it would always be "accepted", however stuck the chain
     # is. The same holds for a step too small to change a position in double precision.
-    there = (proposal.positions == state.positions).all(axis=1)
-    stays = (there | ~proposal.moved) & (proposal.status == OK)
-    after = ChainState(
-        positions=choose(accepted, proposal.positions, state.positions),
-        values=choose(accepted, values, state.values),
-        cache={
-            name: choose(accepted, array, state.cache[name])
-            for name, array in proposal.cache.items()
-        },
-    )
+    stays = ~proposal.moved
+    if (proposal.positions[:, 0] == state.positions[:, 0]).any():
+        stays |= (proposal.positions == state.positions).all(axis=1)
+    stays &= proposal.status == OK
+    if accepted.all():
+        after = ChainState(positions=proposal.positions, values=values, cache=proposal.cache)
+    else:
+        after = ChainState(
+            positions=choose(accepted, proposal.positions, state.positions),
+            values=choose(accepted, values, state.values),
+            cache={
+                name: choose(accepted, array, state.cache[name])
+                for name, array in proposal.cache.items()
+            },
+        )
     acceptance = path_acceptance = np.where(stays, np.nan, acceptance)
     divergent = proposal.status != OK
     if proposal.log_path_ratio is not None:
@@ -254,6 +259,11 @@ class CountedPaths(PathKernel):
 
     def draw_shared(self, rng: np.random.Generator) -> Self:
         """Return a copy in which the number of steps is drawn, and their size with the length."""
+        steps, step = self._draw_length(rng)
+        return attrs.evolve(self, step=step, max_steps=steps, randomize=False, lengths=None)
+
+    def _draw_length(self, rng: np.random.Generator) -> tuple[int, float]:
+        """Return the number of steps of the next paths, and their size."""
         steps, step = self.max_steps, self.step
         if self.lengths is not None:
             length = rng.uniform(*self.lengths)
@@ -261,18 +271,16 @@ class CountedPaths(PathKernel):
             step = min(length / steps, step)
         elif self.randomize:
             steps = int(rng.integers(1, steps + 1))
-        return attrs.evolve(self, step=step, max_steps=steps, randomize=False, lengths=None)
+        return steps, step
 
     def propose(self, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Follow one path for each chain."""
         n, hamiltonian = len(state.positions), self.hamiltonian
         with np.errstate(all="ignore"):  # a path that overflows is a status, not a warning
             start = hamiltonian.start(state, rng)
-            drawn = self.draw_shared(rng)
-            n_steps = np.full(n, drawn.max_steps)
-            end, status = self.integrator.advance(
-                hamiltonian, start, np.full(n, drawn.step), n_steps
-            )
+            steps, step = self._draw_length(rng)
+            n_steps = np.full(n, steps)
+            end, status = self.integrator.advance(hamiltonian, start, np.full(n, step), n_steps)
             kinetic, value = hamiltonian.kinetic(start), start.cache["value"]
             log_correction = kinetic - hamiltonian.kinetic(end)
             log_path_ratio = value - end.cache["value"] + log_correction

@@ -17,6 +17,10 @@ DRAWS, ADAPTATIONS, DEGREES = 1000, 4, 10.0
 """Draws of a mode's t by which it is adapted to a surrogate, how often, and its degrees of freedom:
 tails are heavier than a normal target's, so that weights are bounded."""
 
+GOOD, PIECES, REFINEMENTS = 0.5, 8, 6
+"""Part of the draws of a mode's t that have to be effective ones; else so many t are added for its
+curved shape, and adapted so often."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class StudentT:
@@ -160,19 +164,17 @@ class Jumps:
         Its density is the sum of exp(-``terms``), shape (k, n), one for each mode. The t at each
         begins as the Laplace approximation, and gets the moments of its own draws weighted by that
         (adaptive importance sampling: Cappe, Guillin, Marin and Robert 2004,
-        doi:10.1198/106186004X12803).
+        doi:10.1198/106186004X12803). A mode that is curved gets a mixture, adapted in the same way
+        (Cappe, Douc, Guillin, Marin and Robert 2008, doi:10.1007/s11222-008-9059-x).
         """
-        rng, laws, heights = np.random.default_rng(0), [], []  # as V is the same in every fit
+        rng = np.random.default_rng(0)  # as V is the same in every fit
+        laws, logs = [], []
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
             law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
-            for _ in range(ADAPTATIONS):
-                check_deadline()
-                draws = law.draw(DRAWS, rng)
-                logs = -terms(draws)[k] - law.log_density(draws)
-                law, height = law.adapt(draws, np.nan_to_num(logs, nan=-np.inf))
-            laws.append(law)
-            heights.append(height)
-        return cls._of(laws, heights)
+            found = _Fitted.to(law, lambda positions, k=k: -terms(positions)[k], rng)
+            laws.extend(found.jumps.laws)
+            logs.extend(np.log(found.jumps.shares) + found.height)
+        return cls._of(laws, logs)
 
     @classmethod
     def _of(cls, laws: list[StudentT], heights: list[float]) -> Jumps | None:
@@ -184,23 +186,98 @@ class Jumps:
 
     def log_density(self, positions: FloatArray) -> FloatArray:
         """Return log q at positions (n, dim), shape (n,)."""
-        logs = np.array([law.log_density(positions) for law in self.laws])
-        return np.asarray(np.logaddexp.reduce(logs + np.log(self.shares)[:, None], axis=0))
+        return np.asarray(np.logaddexp.reduce(self._terms(positions), axis=0))
 
-    def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Draw for every chain; what a kernel keeps for positions comes with the proposal."""
-        n = len(state.positions)
+    def _terms(self, positions: FloatArray) -> FloatArray:
+        logs = np.array([law.log_density(positions) for law in self.laws])
+        return np.asarray(logs + np.log(self.shares)[:, None])
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n draws, shape (n, dim)."""
         chosen = rng.choice(len(self.laws), size=n, p=self.shares)
-        positions = np.empty_like(state.positions)
+        positions = np.empty((n, len(self.laws[0].centre)))
         for k, law in enumerate(self.laws):
             ours = chosen == k
             positions[ours] = law.draw(int(ours.sum()), rng)
+        return positions
+
+    def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
+        """Draw for every chain; what a kernel keeps for positions comes with the proposal."""
+        positions = self.draw(len(state.positions), rng)
         return Proposal(
             positions=positions,
             log_correction=self.log_density(state.positions) - self.log_density(positions),
             cache=kernel.cache(positions),
             source=kernel.potential,
         )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Fitted:
+    """A mixture that importance sampling has fitted to a density."""
+
+    jumps: Jumps
+    height: float = -np.inf  # log of the density's mass
+    good: float = 0.0  # part of the draws that are effective ones
+    draws: FloatArray  # of the mixture before the last adaptation
+    log_weights: FloatArray  # theirs
+
+    @classmethod
+    def to(
+        cls,
+        law: StudentT,
+        log_density: Callable[[FloatArray], FloatArray],
+        rng: np.random.Generator,
+    ) -> _Fitted:
+        """Return a t that begins as a law, or a mixture where draws of one are hardly effective."""
+        none = np.empty((0, len(law.centre)))
+        alone = Jumps(laws=(law,), shares=np.ones(1))
+        found = cls(jumps=alone, draws=none, log_weights=none[:, 0])
+        for _ in range(ADAPTATIONS):
+            found = found.adapt(log_density, rng)
+        if found.good >= GOOD or not np.isfinite(found.height):
+            return found
+        tried = [found.split(rng)]
+        for _ in range(REFINEMENTS):
+            tried.append(tried[-1].adapt(log_density, rng))
+        return max(tried[1:], key=lambda each: each.good)
+
+    def adapt(
+        self, log_density: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+    ) -> _Fitted:
+        """Return the mixture with the moments of its own draws, each law's in its part of them."""
+        check_deadline()
+        draws, laws = self.jumps.draw(DRAWS, rng), self.jumps.laws
+        terms = self.jumps._terms(draws)
+        total = np.logaddexp.reduce(terms, axis=0)
+        logs = np.nan_to_num(log_density(draws) - total, nan=-np.inf, posinf=np.inf)
+        adapted = [
+            law.adapt(draws, logs + own - total) for law, own in zip(laws, terms, strict=True)
+        ]
+        heights = np.array([height for _, height in adapted])
+        height = float(np.logaddexp.reduce(heights))
+        if not np.isfinite(height):
+            return attrs.evolve(self, height=height)
+        effective = np.exp(2.0 * np.logaddexp.reduce(logs) - np.logaddexp.reduce(2.0 * logs))
+        shares = 0.95 * np.exp(heights - height) + 0.05 / len(laws)
+        jumps = Jumps(laws=tuple(law for law, _ in adapted), shares=shares / shares.sum())
+        good = float(effective) / len(draws)
+        return _Fitted(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
+
+    def split(self, rng: np.random.Generator) -> _Fitted:
+        """Return a mixture with narrower laws beside the one, about draws far from one another."""
+        (law,), weights = self.jumps.laws, np.exp(self.log_weights - self.log_weights.max())
+        few = rng.choice(len(weights), size=len(weights) // 4, p=weights / weights.sum())
+        rows = np.unique(self.draws[few], axis=0)
+        standard = np.linalg.solve(law.factor, (rows - law.centre).T).T
+        chosen, apart = [], np.square(standard).sum(axis=1)
+        for _ in range(min(PIECES, len(rows))):
+            chosen.append(int(np.argmax(apart)))
+            apart = np.minimum(apart, np.square(standard - standard[chosen[-1]]).sum(axis=1))
+        pieces = [attrs.evolve(law, centre=row, factor=0.5 * law.factor) for row in rows[chosen]]
+        laws = (law, *pieces)
+        jumps = Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
+        return attrs.evolve(self, jumps=jumps)
 
 
 def jumps_of(potential: Potential | None) -> Jumps | None:

@@ -132,7 +132,10 @@ class Binding:
 
     def update(self, state: ChainState, info: StepInfo) -> None:
         """Tune by a transition, after which the chains are in ``state``."""
-        self._use(self._tuner.update(state.positions, info, state.cache.get("gradient")))
+        positions, fold = state.positions, getattr(self.potential, "fold", None)
+        if fold is not None:  # between modes jumps lead, and the metric is that within them
+            positions = fold(positions)
+        self._use(self._tuner.update(positions, info, state.cache.get("gradient")))
 
     def learn(self, covariance: FloatArray | None) -> None:
         """Use a covariance (dim, dim) that was estimated elsewhere, if there is one."""
@@ -246,8 +249,8 @@ def jump(
     return state
 
 
-AHEAD = 50
-"""Transitions that are made at once where proposals do not depend on where chains are."""
+AHEAD = 250
+"""Transitions that are made at once, at most, where proposals do not depend on where chains are."""
 
 
 def move_ahead(
@@ -391,13 +394,18 @@ class Moves(Binding):
 
     # --- moving ---
 
-    def transition(self, rng: np.random.Generator, *, tune: bool) -> StepInfo:
-        """Make one transition of all chains; of independent ones several, where U decides none."""
+    def transition(self, rng: np.random.Generator, *, tune: bool, wanted: int = 1) -> StepInfo:
+        """Make one transition of all chains, which are tuned by it, or are to make ``wanted`` more.
+
+        Independent ones are made together, where U decides none.
+        """
         self.step_size = self.kernel.step
-        if not tune and self.kernel.is_independent and self.state.estimates is not None:
+        is_free = self.kernel.is_independent and not (tune and self.sampler.tunes)
+        if is_free and self.state.estimates is not None:
             made = next(self._ahead, None) if self._from is self.chains else None
             if made is None:
-                self._ahead = move_ahead(self.kernel, self.decider, self.state, AHEAD, rng)
+                n = max(1, min(wanted, AHEAD))
+                self._ahead = move_ahead(self.kernel, self.decider, self.state, n, rng)
                 made = next(self._ahead)
             self.chains, info = made
             self._from = self.chains

@@ -10,7 +10,7 @@ import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
 from surrokit.interfaces import Sampler, StepInfo, Tuning
-from surrokit.marginals import Warp, fit_heavy, fit_marginals
+from surrokit.marginals import Warp, fit_warp
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray
 
@@ -512,6 +512,9 @@ class Tuner:
         # a long window tells whether the covariance is known well enough; tails take longer
         enough = len(places) >= (40 if warp is None else 80)
         converged = known is not None and enough and agree(known, covariance)
+        if warp is not None and warp.scales is not None:
+            # each window reaches narrower places, where scales are known better
+            converged = False
         # in a metric that fits, the step is of order dim^-1/4, so 1 is the better guess
         fits = known is None and "metric" in self.sampler.tunes
         return attrs.evolve(
@@ -536,13 +539,14 @@ class Tuner:
         if not tunes & {"warp", "heavy_warp"}:
             return None
         rows = positions.reshape(-1, dim)
-        fitted = fit_marginals(rows) if "warp" in tunes else fit_heavy(rows)
-        if fitted is None:
+        slopes = None if gradients is None else gradients.reshape(-1, dim)
+        warp = fit_warp(rows, slopes, every="warp" in tunes)
+        if warp is None:
             return None
-        centre, scale, lean, tail = fitted
-        warp = Warp(centre=centre, scale=scale, lean=lean, tail=tail, covariance=np.eye(dim))
         z = warp.straighten(rows)
-        pulled = None if gradients is None else warp.pull(gradients.reshape(-1, dim), z)
+        pulled = None if slopes is None else warp.pull(slopes, z)
+        if warp.scales is not None:
+            known = None
         if known is not None:
             slope = warp.slopes(np.zeros((1, dim)))[0][0]
             known = known / slope / slope[:, None]

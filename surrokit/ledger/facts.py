@@ -19,11 +19,12 @@ from surrokit.failures import FailureKind, Recheck
 from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.store import Store, reading
 from surrokit.model.calls import OnError
-from surrokit.modes import Searches
+from surrokit.modes import Evidences, Modes, Searches
 from surrokit.plan.recipe import (
     LARGEST,
     PARTS,
     Extension,
+    ModeWeights,
     Recipe,
     arguments_of,
     can_write,
@@ -69,6 +70,7 @@ class Account:
     parts: Mapping[str, str]
     kept: int
     weights: WeightsAccount | None
+    modes: Modes | None
 
 
 @attrs.frozen(kw_only=True)
@@ -120,6 +122,7 @@ class Settings:
     on_error: OnError
     retries: int
     timed: tuple[float, float | None] | None
+    modes: ModeWeights
     safety: Safety
     budget: Budget
     differences: bool
@@ -141,6 +144,7 @@ _FIELDS = {
     of: get_type_hints(of)
     for of in (
         *(Account, WeightsAccount, Adaptation, Repair, Searches, Choice, FailureKind, Recheck),
+        *(Modes, Evidences),
         *(Settings, Extension, Safety, Budget),
     )
 }
@@ -178,7 +182,7 @@ def structure(of: Any, plain: Any) -> Any:
     raise ValueError(f"{str(plain)[:80]!r} is not of type {of}")
 
 
-_AS_THEY_ARE = ("name", "chains", "warmup", "draws", "on_error", "retries", "timed")
+_AS_THEY_ARE = ("name", "chains", "warmup", "draws", "on_error", "retries", "timed", "modes")
 
 
 def describe_settings(asked: Recipe) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -23,8 +23,8 @@ from surrokit.interfaces import Evaluations, Past
 from surrokit.ledger.fingerprint import check_fingerprint, check_row
 from surrokit.ledger.reader import Ledger
 from surrokit.ledger.tape import DONE, Event
-from surrokit.model.calls import Call, Memo, NoJournal
-from surrokit.model.model import change_model, from_model, model_of
+from surrokit.model.calls import DRAWN, Call, Memo, NoJournal
+from surrokit.model.model import Model, change_model, from_model, model_of
 from surrokit.model.outcome import Answer, Results
 from surrokit.model.quantities import Layout
 from surrokit.plan.plan import is_ready
@@ -32,7 +32,9 @@ from surrokit.plan.recipe import Recipe
 from surrokit.potentials import Potential
 from surrokit.surrogate.training import near_least
 from surrokit.targets.differences import Differences, with_slopes
+from surrokit.targets.energies import ObservedEnergy
 from surrokit.types import FloatArray, IntArray
+from surrokit.weighted.round import RESAMPLING_SEED
 
 WarmStart: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One file or several."""
@@ -117,12 +119,27 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
     """Return what a target's model has evaluated for other posteriors, as this target's own.
 
     Rows far above the least of them are left out: no weight makes up for outputs so far away.
+    Scales that are parameters of this target alone are drawn by the residuals: U is exact there.
     """
     model = model_of(exact)
-    if model.memo is None or not model.shared or model.columns is not None:
+    if model.memo is None or not model.shared:
         return Evaluations.join([], exact.dim)
     batches, layout = model.memo.batches(), model.memo.layout
-    return near_least(read_evaluations((event_with(layout, *rows) for rows in batches), exact))
+    events = (event_with(layout, *rows) for rows in batches)
+    events = (_with_scales(each, model) for each in events)
+    drawn = model.memo.log_densities if model.memo.drawn and model.columns is None else None
+    return near_least(read_evaluations(events, exact, drawn))
+
+
+def _with_scales(event: Event, model: Model) -> Event:
+    """Return an event at whole positions, of a map that takes some columns of them."""
+    if model.columns is None or event.results is None:
+        return event
+    positions = np.zeros((len(event.positions), model.dim))
+    positions[:, model.columns] = event.positions
+    energy: ObservedEnergy = cast(Any, model.source).energy  # which alone has such columns
+    energy.draw_scales(np.random.default_rng(RESAMPLING_SEED), event.results[0], positions)
+    return attrs.evolve(event, positions=positions)
 
 
 def timed_by_model(exact: Potential) -> tuple[float, float | None] | None:
@@ -147,7 +164,7 @@ def event_with(
 ) -> Event:
     """Return a batch of calls as an event that belongs to no run."""
     found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in results)
-    names = layout.names(what, found)
+    names = () if what == DRAWN else layout.names(what, found)
     return Event(kind=what, positions=rows, results=found, quantities=names, seconds=seconds)
 
 
@@ -173,6 +190,9 @@ def fill(memo: Memo, events: Iterable[Event], columns: IntArray | None = None) -
         if event.results is not None and event.outcome == DONE:
             event.fix(memo.layout)
             at = event.positions if columns is None else event.positions[:, columns]
+            if event.kind == DRAWN:
+                memo.add_drawn(np.ascontiguousarray(at), event.results[0])
+                continue
             memo.add(event.kind, np.ascontiguousarray(at), event.results, event.seconds)
 
 
@@ -202,8 +222,18 @@ _BY_EVENT: dict[str, Callable[[RecordingPotential, FloatArray], object]] = {
 }
 
 
-def read_evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
-    """Return what a learner learns from events, as if they were evaluated now."""
+def read_evaluations(
+    events: Iterable[Event],
+    exact: Potential,
+    drawn: Callable[[FloatArray], FloatArray] | None = None,
+) -> Evaluations:
+    """Return what a learner learns from events, as if they were evaluated now.
+
+    Parameters
+    ----------
+    drawn
+        Returns the log densities by which positions (n, width) of the model were drawn.
+    """
     by_differences = isinstance(exact, Differences)
     valued = exact.inner if isinstance(exact, Differences) else exact
     target = RecordingPotential(valued, keep=True)
@@ -214,9 +244,13 @@ def read_evaluations(events: Iterable[Event], exact: Potential) -> Evaluations:
             continue
         target.keep_evaluations(True, jacobians=event.kind == "forward_and_jacobian")
         target.guard(None, _Replay(event))
+        at = from_model(exact, event.positions)
         with np.errstate(all="ignore"):
-            method(target, from_model(exact, event.positions))
+            method(target, at)
         rows = target.drain()
+        if drawn is not None and not by_differences:
+            volumes = target.transform.log_jacobian(at)
+            rows = attrs.evolve(rows, log_densities=drawn(event.positions) + volumes)
         found.append(with_slopes(rows) if by_differences else rows)
     rows = Evaluations.join(found, exact.dim)
     return rows.take(np.isfinite(rows.values))

@@ -14,7 +14,7 @@ import numpy as np
 from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS
 from surrokit.errors import BudgetSpent, LedgerError
 from surrokit.ledger.store import Store, pack, reading, unpack
-from surrokit.model.calls import BEYOND, Call
+from surrokit.model.calls import BEYOND, DRAWN, Call
 from surrokit.model.outcome import Answer, Cause, Cure, Quantities, Results
 from surrokit.model.quantities import NAMED, Layout
 from surrokit.types import FloatArray
@@ -128,7 +128,7 @@ def last_event(store: Store) -> int:
 
 def _event_of(row: Sequence[Any]) -> Event:
     number, kind, outcome, stage, iteration, seconds, counts, notes, *packed = row
-    if kind != MARK and kind not in ALL_BY_NAME:
+    if kind not in (MARK, DRAWN) and kind not in ALL_BY_NAME:
         raise ValueError(f"event {number} is of no known kind")
     arrays = unpack(packed, f"event {number}")
     positions, readings = arrays.pop("positions"), arrays.pop("readings")

@@ -14,7 +14,7 @@ import numpy as np
 
 from surrokit.capabilities import ALL_BY_NAME, CALL_KINDS, CallKind
 from surrokit.errors import ResultTypeError, ShapeError, TargetError
-from surrokit.limits import current_meter, users_threads
+from surrokit.limits import current_meter, has_users_threads, users_threads
 from surrokit.model.outcome import (
     RETURNED_NAN,
     Answer,
@@ -102,6 +102,9 @@ class NoJournal:
         return now
 
 
+DRAWN = "drawn"
+"""Stands for the log densities by which positions were drawn, where there are names of results."""
+
 WITHIN: Mapping[str, tuple[tuple[str, int], ...]] = {
     "value": (("value_and_gradient", 0),),
     "gradient": (("value_and_gradient", 1),),
@@ -128,12 +131,15 @@ class Memo:
         Takes each batch of new results, with what was evaluated and its seconds; None for nothing.
     layout
         Of quantities behind the results.
+    drawn
+        Log densities of positions that were drawn at random, by the bytes of these.
     """
 
     def __init__(self, *, grows: bool) -> None:
         self.grows, self.seconds = grows, 0.0
         self.write: Callable[[str, FloatArray, Results, float], None] | None = None
         self.layout = Layout()
+        self.drawn: dict[bytes, float] = {}
         self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
 
     def __len__(self) -> int:
@@ -155,6 +161,17 @@ class Memo:
         if other.layout.shapes:
             self.layout.fix(other.layout.shapes)
         self._rows.update(other._rows)
+        self.drawn.update(other.drawn)
+
+    def add_drawn(self, rows: FloatArray, logs: FloatArray) -> None:
+        """Keep the log densities (n,) by which rows (n, width) were drawn."""
+        self.drawn |= {row.tobytes(): float(log) for row, log in zip(rows, logs, strict=True)}
+        if self.write is not None:
+            self.write(DRAWN, rows, (logs,), 0.0)
+
+    def log_densities(self, rows: FloatArray) -> FloatArray:
+        """Return the log densities by which rows (n, width) were drawn, (n,); NaN where unknown."""
+        return np.array([self.drawn.get(row.tobytes(), np.nan) for row in rows], dtype=np.float64)
 
     def seconds_of(self, what: str) -> float | None:
         """Return what a result takes on average; None where there is none by this name."""
@@ -440,8 +457,11 @@ class Calls:
     def _attempt(self, kind: CallKind, attempt: Attempt, each: int, rows: FloatArray) -> Outcome:
         self.count(kind, each * len(rows))
         try:
-            with users_threads():
+            if has_users_threads():
                 outcome = attempt(rows)
+            else:
+                with users_threads():
+                    outcome = attempt(rows)
         except BaseException as error:
             return self._row_by_row(error, kind, attempt, each, rows)
         if outcome.results is None and kind not in self._worked:

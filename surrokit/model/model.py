@@ -140,12 +140,13 @@ class Model:
                 outcome = Outcome(n=n, results=results, beside=beside)
             except EvaluationError as error:  # of a potential that knows which rows failed
                 outcome = Outcome(n=n, results=error.results or None, causes=error.causes)
-        if outcome.results is not None:
+        of_what = method.gives[0]
+        if of_what == "m" and outcome.results is not None:
             try:
                 self._check_outputs(method, outcome.results)
             except ShapeError as error:
                 return Outcome(n=n, results=None, causes=dict.fromkeys(range(n), error))
-        return self.layout.join(outcome) if method.gives[0] in ("", "m") else outcome
+        return self.layout.join(outcome) if of_what in ("", "m") else outcome
 
     def _check_outputs(self, method: Method, results: Results) -> None:
         """Raise unless a forward map returns as many outputs as before."""

@@ -152,7 +152,9 @@ class Recent:
 
     def at(self, positions: FloatArray) -> Quantities:
         """Return them at positions (n, dim), and keep these; NaN where they are not known."""
-        keys = [_key(position) for position in positions] if self._rows else []
+        if not self._rows:
+            return {}
+        keys = [_key(position) for position in positions]
         rows = [self._rows.get(key, {}) for key in keys]
         for key, row in zip(keys, rows, strict=True):
             if row:

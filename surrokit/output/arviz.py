@@ -73,7 +73,17 @@ def to_arviz(run: Any, seed: int | np.random.Generator, log_likelihood: bool = F
         warnings.filterwarnings("ignore", category=UserWarning, message=".*chain.*")
         converted = from_dict(renamed, save_warmup=True, **(named if dims else {}))
     converted.attrs.update(_attributes_of(run))
+    for group in {"posterior_predictive", "log_likelihood"} & renamed.keys():
+        if run.outputs is not None:
+            converted[group].attrs["outputs"] = _origin_of_outputs(run)
     return converted
+
+
+def _origin_of_outputs(run: Any) -> str:
+    evaluated = run.evaluated
+    if evaluated.all():
+        return "evaluated"
+    return f"the surrogate's, but evaluated at {evaluated.sum()} of {evaluated.size} draws"
 
 
 def _even(run: Any, places: IntArray) -> Any:

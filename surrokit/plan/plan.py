@@ -234,7 +234,9 @@ def make_plan(composer: Composer, asked: Recipe, rng: np.random.Generator) -> Pl
     provided = (ready or exact).capabilities if learner is None else learner.provides
     if (of_name := name_and_settings(named)) is not None:
         sampler = sampler.suit(provided, of_name[1])
-    explorer, explores = _explorer(composer, asked, sampler, learner, ready, schedule)
+    # answers are weighted by draws of the kernel, and a sub-chain is tuned where it is needed
+    tunes = composer.with_own({"sampler": sampler.kernel}) if weighs(correction) else composer
+    explorer, explores = _explorer(tunes, asked, sampler, learner, ready, schedule)
 
     has_surrogate = learner is not None or ready is not None
     _check_needs(asked, sampler, correction, explorer, provided, has_surrogate, catalogue)

@@ -13,6 +13,7 @@ from typing import (
     Literal,
     NewType,
     Protocol,
+    TypeAlias,
     Union,
     get_args,
     get_origin,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from surrokit.cost.measuring import Costs
     from surrokit.cost.recording import RecordingPotential
 
+
+ModeWeights: TypeAlias = Literal["weighted", "as found"]
+"""What becomes of draws of chains that stay at modes."""
 
 WARMUP = 1000
 """Most iterations of warm-up where no number is given."""
@@ -127,6 +131,8 @@ class Recipe:
         What was noticed of the target on the way, in sentences.
     workers
         Calls of the target that may go on at once.
+    modes
+        Whether chains that stay at modes are weighted by these, or are left as they are.
     timed
         Seconds of a value and of a gradient at one position, None where there is no gradient; None
         where no calls were timed, in this run or of its model before.
@@ -157,6 +163,7 @@ class Recipe:
     chosen: Choice | None = None
     noticed: tuple[str, ...] = ()
     workers: int = 1
+    modes: ModeWeights = "weighted"
     timed: tuple[float, float | None] | None = None
 
     @property
@@ -609,5 +616,6 @@ def arguments_of(asked: Recipe) -> dict[str, Any]:
     found["budget"] = None if rest == Budget() else rest
     compute = Compute(on_error=asked.on_error, retries=asked.retries or None)
     found["compute"] = None if compute == Compute() else compute
+    found["modes"] = None if asked.modes == "weighted" else asked.modes
     given = {name: value for name, value in found.items() if value is not None}
     return {**given, "chains": asked.chains, "seed": asked.seed}

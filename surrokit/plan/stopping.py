@@ -84,6 +84,10 @@ class Stopping:
         self._most_draws = 0
         self._next_look = 0
         self._limited_by = self.now
+        timed = any(each.budget.max_seconds is not None for each in self._extensions)
+        self._is_timed = timed
+        # without files and limits on seconds, so many calls need no look at any limit
+        self._counts_down, self._free = clock.is_plain and not timed, 0.0
 
     @property
     def now(self) -> Extension:
@@ -114,7 +118,9 @@ class Stopping:
         n
             Positions, or data rows, to be evaluated.
         """
-        if not self._clock.replays:
+        if kind != "rows" and n <= self._free:
+            self._free -= n
+        elif not self._clock.replays:
             more = n / self._target.n_rows if kind == "rows" else n
             self._check(more, self._clock.now())
 
@@ -126,6 +132,9 @@ class Stopping:
             reason = "default_max_calls"
         if reason is not None:
             raise BudgetSpent(reason)
+        if self._counts_down:
+            most = now.budget.max_calls
+            self._free = (self._default_calls(now) if most is None else most) - calls
 
     def hold_back(self, wanted: bool) -> None:
         """Leave time, before the first draw, for draws of a surrogate, if ``wanted``."""
@@ -141,16 +150,18 @@ class Stopping:
         exact
             Whether it may evaluate whole positions, and not only data rows.
         """
-        self._check(self._chains if exact else 0, self._clock.elapsed())
+        if self._free < self._chains:
+            self._check(self._chains if exact else 0, self._clock.elapsed())
 
     def check_time(self) -> None:
         """Raise ``BudgetSpent`` where the seconds are over; it leaves no trace."""
-        if self.budget.max_seconds is not None and not self._clock.replays:
+        if self._is_timed and self.budget.max_seconds is not None and not self._clock.replays:
             self._check(0, self._clock.now())
 
     def check(self) -> None:
         """Raise ``BudgetSpent`` where a limit is exceeded."""
-        self._check(0, self._clock.elapsed())
+        if self._free <= 0:
+            self._check(0, self._clock.elapsed())
 
     # --- how many draws ---
 
@@ -217,10 +228,19 @@ class Stopping:
         calls = self._target.n_calls + self._chains
         return part.spent(calls, self._clock.elapsed()) is not None
 
+    def until_look(self, kept: int) -> int:
+        """Return how many more draws of each chain are kept for sure, unless a limit ends them."""
+        looks = self.budget.looks_at_draws and kept < self._next_look
+        return (min(self._most_draws, self._next_look) if looks else self._most_draws) - kept
+
     def reached(self, kept: History) -> StopReason | None:
         """Return the target that the kept draws have reached; None between looks at them."""
         if not self.budget.looks_at_draws or len(kept) < self._next_look:
             return None
+        with self._clock.phase("sampling"):
+            return self._look(kept)
+
+    def _look(self, kept: History) -> StopReason | None:
         transform = self._target.transform
         draws = transform.to_bounded(kept.positions())[..., transform.varies]
         growth = _GROWTH
@@ -263,10 +283,10 @@ class Stopping:
 
 
 def _least_ess(draws: FloatArray, target: float) -> float:
-    """Return the least effective sample size; an upper bound of it where far from the target."""
+    """Return the least effective sample size; an upper bound of it where the target is not met."""
     least = math.inf
     for kind in LEAST_OF:
         least = float(np.minimum(least, np.min(effective_sample_size(draws, kind))))
-        if not least * _MOST_GROWTH > target:  # or NaN: the next look is as late as can be
+        if not least >= target:  # or NaN
             break
     return least

@@ -100,9 +100,10 @@ def short_name(name: str) -> str:
 
 def equally_likely(run: Any, column: int) -> FloatArray:
     """Return equally likely values of one number of a run, shape (n,), by its weights if any."""
-    if run.answer is None:
+    weighted = run.answer or run.by_mode
+    if weighted is None:
         return np.asarray(run.draws[:, :, column].ravel())
-    known, n = run.answer.distribution, 2000
+    known, n = weighted.distribution, 2000
     below, points = known.below[column], known.points[column]
     return np.asarray(np.interp((np.arange(n) + 0.5) / n, below, points))
 

@@ -29,7 +29,13 @@ from surrokit.plots.figure import (
 from surrokit.types import FloatArray
 
 LARGE = 0.5  #: Error of a surrogate in nats from which on a dot is marked.
-WEIGHTED = "weighted answers, by their weights"  #: What a reader must know of some draws.
+
+
+def note_on_draws(run: Any) -> str | None:
+    """Return what a reader must know of draws; None where nothing."""
+    if run.answer is not None:
+        return "weighted answers, by their weights"
+    return None if run.by_mode is None else "weighted by mode"
 
 
 class Plots:
@@ -53,7 +59,7 @@ class Plots:
         run, most = self._run, 24
         if not run.draws.shape[1]:
             raise ConfigurationError("there are no draws to show; draw some first")
-        n, note = len(run.labels), None if run.answer is None else WEIGHTED
+        n, note = len(run.labels), note_on_draws(run)
         columns = list(range(min(n, most)))
         if parameters is not None:
             columns = run.parameters.find(parameters)
@@ -82,7 +88,7 @@ class Plots:
             [i for i in places if 0 < i <= len(seconds)] for places in (went.deployments, repairs)
         ]
         draws = [partial(_calls, run, seconds, marks)] if len(seconds) else []
-        if run.exact and np.isfinite(moves).any():
+        if run.by_chains and np.isfinite(moves).any():
             draws.append(partial(_acceptance, moves, len(run.warmup), marks))
         return figure_of(draws, 2)
 
@@ -91,7 +97,7 @@ def _marginal(run: Any, column: int, ends: FloatArray, axes: Any) -> None:
     values = equally_likely(run, column)
     middle, (low, high) = float(np.median(values)), ends
     for colour, chain in zip(CYCLE, run.draws[:, :, column], strict=False):
-        if run.answer is None and (curve := density(chain)) is not None:
+        if run.log_weights is None and (curve := density(chain)) is not None:
             axes.plot(*curve, color=colour, linewidth=0.5, alpha=0.7)
     if (curve := density(values)) is None:
         axes.axvline(middle, color=BLUE)

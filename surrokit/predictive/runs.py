@@ -32,9 +32,8 @@ class _Draws:
     @classmethod
     def of(cls, run: Any) -> _Draws:
         """Return all that is known of the posterior."""
-        better = run.answer or run.sharpened
-        if better is not None:
-            return cls(*better.with_masses)
+        if run.better is not None:
+            return cls(*run.better.with_masses)
         return cls(run.draws.reshape(-1, run.draws.shape[2]))
 
     def mean(self, values: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from surrokit.modes import describe_searches
 from surrokit.output.console import printable
 from surrokit.output.files import check_folder, replacing
 from surrokit.plots.figure import drawing
-from surrokit.plots.plots import LARGE, WEIGHTED, errors_of
+from surrokit.plots.plots import LARGE, errors_of, note_on_draws
 from surrokit.report.words import costs
 
 SECTIONS = {
@@ -81,6 +81,7 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
     summary = run.summary(interval=interval) if run.draws.shape[1] else None
     beside = run.summary_of_quantities(interval) if run.draws.shape[1] else None
     style = files("surrokit").joinpath("templates", "page.css").read_text("utf-8")
+    about = note_on_draws(run)
     adaptation, diverged, warned = (
         run.adaptation,
         int(run.divergences.sum()),
@@ -104,7 +105,7 @@ def page_of(run: Any, *, interval: float = 0.9, note: str | None = None) -> str:
         rows=[]
         if summary is None
         else _rows(summary) + (_rows(beside)[:MOST_ROWS] if beside else []),
-        note_on_draws=None if run.answer is None else f"Draws are {WEIGHTED}.",
+        note_on_draws=None if about is None else f"Draws are {about}.",
         of_surrogate=_of_surrogate(run),
         pictures=_pictures(run, summary, interval),
         cost_facts=[
@@ -156,7 +157,7 @@ def _pictures(run: Any, summary: Any, interval: float) -> dict[str, tuple[str, s
         names = summary.labels[:24]
         reported = f"Densities of {', '.join(names)}, whose intervals are in the table."
         found["marginals"] = reported, plot.marginals(interval=interval)
-    if run.exact and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
+    if run.by_chains and run.surrogate is not None and np.isfinite(run.kept.values).sum() > 1:
         _, errors = errors_of(run)
         reported = (
             f"Exact potential less surrogate at {len(errors)} draws: standard deviation "
@@ -183,6 +184,7 @@ def _facts(run: Any, summary: Any) -> list[Fact]:
         ("draws", f"{chains} chains of {draws} draws of {dim} numbers"),
         ("exact calls", f"{run.total_calls:,.0f}"),
         ("searches for modes", describe_searches(run.adaptation.searches)),
+        *(("modes", each) for each in run.describe_modes()),
     ]
     if summary is None:
         return facts

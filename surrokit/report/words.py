@@ -20,7 +20,7 @@ def costs(run: Any) -> dict[str, str | None]:
     deployed = f"{len(adaptation.deployments)}, last after iteration {adaptation.last_deployment}"
     each = run.calls_per_effective_draw() if run.draws.shape[1] else np.nan
     return {
-        "acceptance rate": _figure(float(np.mean(run.acceptance)), 3) if run.exact else None,
+        "acceptance rate": _figure(float(np.mean(run.acceptance)), 3) if run.by_chains else None,
         "surrogate, held-out Var(V - U)": held_out["variance"],
         "surrogate, held-out error of gradients": held_out["gradient_error"],
         "surrogate, predicted acceptance": held_out["acceptance"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT
@@ -21,7 +20,8 @@ from surrokit.marginals import heavy_tails
 from surrokit.modes import Modes
 from surrokit.result.records import Finding, note, warning
 from surrokit.result.run import Run
-from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.types import IntArray
+from surrokit.weighted.separate_modes import ModeVisits
 
 FEWEST_ITERATIONS = 20  #: Fewest kept iterations for advice on acceptance and on paths.
 
@@ -222,8 +222,8 @@ def mixing(run: Run) -> Iterator[Finding]:
     if len(run.kept) >= least:
         found = warning if judged else note
         yield from (found("r_hat", message) for message in _disagreement(run))
-        ess = run.ess()
-        if judged and not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
+        ess = run.ess() if judged else np.full(1, np.nan)
+        if not np.isnan(ess).all() and np.nanmin(ess) < FEWEST_EFFECTIVE:
             worst = int(np.nanargmin(ess))
             yield warning(
                 "effective_draws",
@@ -291,74 +291,15 @@ def chains_named(which: IntArray) -> str:
 
 # --- modes ---
 
-ENOUGH = 40
-"""Moves of chains between modes from which on the modes' shares of the draws mean something."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ModeVisits:
-    """Draws by mode.
-
-    A mode is missed if no draw has come near it, and hardly any is nearest to it. In many
-    dimensions draws may all be far from where the normal approximation at a mode has its mass.
-    """
-
-    found: Modes  # all of them
-    modes: Modes  # those that matter
-    shares: FloatArray  # part of the draws at each of these, shape (k,)
-    missed: BoolArray  # whether each of these is, shape (k,)
-    moves: int  # how often a chain went from one mode to another
-    expected: float  # how often independent draws would
-
-    @classmethod
-    def of(cls, found: Modes, positions: FloatArray) -> ModeVisits:
-        """Return where draws lie, from ``positions (chains, draws, dim)``."""
-        chains, draws, dim = positions.shape
-        modes, rows = found.take(found.matters), positions.reshape(-1, dim)
-        visited: IntArray = modes.nearest(rows).reshape(chains, draws)
-        shares = np.bincount(visited.ravel(), minlength=len(modes)) / visited.size
-        # no draw is where nearly all of the mode's normal approximation lies
-        far = [modes.squares(k, rows).min() > (np.sqrt(dim) + 2.0) ** 2 for k in range(len(modes))]
-        return cls(
-            found=found,
-            modes=modes,
-            shares=shares,
-            missed=(shares < 0.01) & far,
-            moves=int((np.diff(visited, axis=1) != 0).sum()),
-            expected=chains * (draws - 1) * float(1.0 - np.square(shares).sum()),
-        )
-
-    @property
-    def joined(self) -> bool:
-        """Whether draws come near every mode, and chains go between modes often enough."""
-        return not self.missed.any() and self.moves >= min(ENOUGH, 0.1 * self.expected)
-
-    def tell(self, labels: list[str], draws: FloatArray) -> str:
-        """Return each mode's place, height and share of the draws, in words.
-
-        A place has the four of the user's numbers by which modes differ most, in spreads of draws
-        (chains, draws, n). These need not be the sampling coordinates: a simplex has one more.
-        """
-        modes, most = self.modes, 4
-        sds = np.median(draws.std(axis=1), axis=0)  # over chains, of which most stay at one mode
-        apart = np.ptp(modes.places, axis=0)
-        apart[apart > 0] /= np.maximum(sds[apart > 0], np.finfo(float).tiny)
-        columns = np.sort(np.argsort(-apart, kind="stable")[:most])
-        reported = []
-        for k, value in enumerate(modes.values):
-            place = ", ".join(f"{labels[i]} = {modes.places[k, i]:.4g}" for i in columns)
-            higher = f"{round(value - modes.values[0], 1):g} nats higher"
-            height = higher if k else f"potential {value:.6g}"
-            reported.append(
-                f"{place}{', ...' if len(labels) > most else ''} ({height}, {modes.ended[k]} of "
-                f"{self.found.searches} searches, {100 * self.shares[k]:.3g} % of the draws)"
-            )
-        return "; ".join(reported)
+LEAST_MASS, UNSURE = 0.01, 0.3
+"""Mass of a mode that is looked at, and nats up to which its log evidence is known well enough."""
 
 
 def separate_modes(run: Run) -> Iterator[str]:
     """Yield that draws miss modes, or that chains hardly go between them, if so."""
     if run.modes is None or not len(run.kept) or run.modes.matters.sum() < 2:
+        return
+    if run.by_mode is not None:  # each mode counts by its mass
         return
     visits = ModeVisits.of(run.modes, run.kept.positions)
     if not visits.joined:
@@ -366,13 +307,32 @@ def separate_modes(run: Run) -> Iterator[str]:
         yield (
             f"the target has {len(visits.modes)} modes, and chains went from one to another "
             f"{visits.moves} times{missed}, so that each mode's share of the draws is that of the "
-            "starts. Begin chains at every mode with initial=... and weigh each by itself, or find "
+            f"starts{_doubt(run.modes)}. Begin chains at every mode with initial=..., or find "
             f"coordinates in which they are one; {visits.tell(run.labels, run.draws)}"
         )
 
 
+def _doubt(modes: Modes) -> str:
+    """Return why draws are not weighed by the evidences of modes."""
+    why = None if modes.evidences is None else modes.evidences.doubt
+    return "" if why is None else f", and they are not weighed by mode: {why}"
+
+
 def modes_left(run: Run) -> Iterator[Finding]:
     """Yield what is left open about modes."""
+    if run.by_mode is not None:
+        errors = run.by_mode.errors[run.by_mode.masses > LEAST_MASS]
+        yield note(
+            "mode_weights",
+            f"chains stay at {len(errors)} modes, so that draws are weighted by mode: log_weights "
+            "have the masses of the modes, by their evidences, and answers their errors",
+        )
+        if np.nanmax(errors) > UNSURE:
+            yield warning(
+                "mode_weights",
+                f"the log evidence of a mode is known to {np.nanmax(errors):.2g} nats only, so "
+                "that its mass is uncertain. Draw more",
+            )
     if run.exchange is not None:
         one, other = (", ".join(map(repr, each)) for each in (run.exchange.one, run.exchange.other))
         yield warning(

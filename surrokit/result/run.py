@@ -31,11 +31,12 @@ from surrokit.limits import one_thread
 from surrokit.modes import Modes, describe_searches
 from surrokit.potentials import with_forward
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
-from surrokit.result.summary import Summary, expectation, expectation_of_draws, reshaped
+from surrokit.result.summary import Summary, expectation, expectation_of_draws
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
-from surrokit.types import FloatArray, IntArray
-from surrokit.weighted.answer import Answer
-from surrokit.weighted.round import RESAMPLING_SEED, Estimate, shares
+from surrokit.types import BoolArray, FloatArray, IntArray
+from surrokit.weighted.answer import Answer, Figures
+from surrokit.weighted.round import RESAMPLING_SEED, Estimate, reshaped, shares
+from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, spreads
 from surrokit.weighted.sharpened import Sharpened
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ class Run:
     @property
     def exact(self) -> bool:
         """Whether the draws are the target's, unweighted."""
+        return self.by_chains and self.by_mode is None
+
+    @property
+    def by_chains(self) -> bool:
+        """Whether the draws are those of chains on which the target decided."""
         return self.answer is None and self.unchecked is None
 
     @property
@@ -167,13 +173,37 @@ class Run:
         """Weighted answers; None where there are none."""
         return None if self.weights is None else self.weights.answer
 
+    @cached_property
+    def by_mode(self) -> SeparateModes | None:
+        """Answers of chains that stay at modes, each weighed by its evidence; None of any other."""
+        found = None if self.modes is None else self.modes.evidences
+        if found is None or not found.separate or self.modes is None or not self.by_chains:
+            return None
+        visits = ModeVisits.of(self.modes, self.kept.positions)
+        rows = np.flatnonzero(self.modes.matters)[visits.first]
+        return SeparateModes(
+            draws=self.kept.draws,
+            visited=visits.at,
+            logs=np.where(np.isnan(found.errors), -np.inf, found.logs)[rows],
+            errors=np.nan_to_num(found.errors[rows]),
+            calls=self.total_calls,
+        )
+
+    @property
+    def better(self) -> Answer | SeparateModes | Sharpened | None:
+        """What tells more than the draws as they are; None if nothing does."""
+        return self.answer or self.by_mode or self.sharpened
+
     @property
     def log_weights(self) -> FloatArray | None:
         """Log weights of the draws, of mean one, shape (chains, draws); None if all are one.
 
-        ``expectation`` and ``summary`` are much more precise, since they use all the surrogate's
-        draws.
+        Of weighted answers, ``expectation`` and ``summary`` are much more precise, since they use
+        all the surrogate's draws. Of chains that stay at modes they are the masses of these.
         """
+        if self.by_mode is not None:
+            with np.errstate(divide="ignore"):
+                return np.log(self.by_mode.weights)
         if self.answer is None or self._latest is not None:
             return None if self._latest is None else self._latest[1]
         return self.answer.log_weights.reshape(-1, len(self.draws)).T
@@ -194,7 +224,8 @@ class Run:
 
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
-        :mod:`surrokit.weighted.normalizer`. Of a run that is not ``accepted`` it is that of the
+        :mod:`surrokit.weighted.normalizer`. Of draws that are weighted by mode it is the sum over
+        modes, and nothing is evaluated for it. Of a run that is not ``accepted`` it is that of the
         surrogate alone, with an infinite error. The difference between two runs on the same data is
         the logarithm of a Bayes factor.
 
@@ -222,11 +253,13 @@ class Run:
 
         if self.answer is not None:
             return self._weights.log_evidence
+        if self.by_mode is not None:
+            return attrs.evolve(self.by_mode.log_evidence, unnormalized=self.unnormalized)
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.accepted and self.surrogate is not None:
             found = bridge(self.surrogate.value, positions, rng).unverified
             return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
-        if not self.exact or not len(self.kept):
+        if not self.by_chains or not len(self.kept):
             raise ConfigurationError(
                 "the evidence takes exact draws or weighted answers, and this run has none; give "
                 "it more calls"
@@ -267,6 +300,12 @@ class Run:
         assert self.weights is not None
         return self.weights
 
+    @property
+    def _figures(self) -> Figures:
+        better = self._weights if self.answer is not None else self.by_mode or self.sharpened
+        assert better is not None
+        return better.figures
+
     def resampled(self, n: int, rng: np.random.Generator | int | None = None) -> FloatArray:
         """Return draws of equal weight, shape (n, dim), with replacement and by their weights.
 
@@ -291,8 +330,9 @@ class Run:
         """Return the mean of a function under the target, with its Monte Carlo error.
 
         Of a parameter or a quantity, given by its name, each array of the estimate has its shape.
-        The mean of a quantity under weighted answers is that of the draws that were evaluated,
-        whose error is larger than that of a function.
+        The mean of a quantity under weighted answers is that of the draws that were evaluated, but
+        for what follows from the position by a line and its square. Its error is larger than that
+        of a function.
 
         A function that is 0 at all draws, or 1 at all of them, is taken for an event that no draw
         saw, or none missed: by the rule of three, its interval of 95 % ends at 3 over the least
@@ -317,23 +357,31 @@ class Run:
         """
         ess = self.ess()
         least = float(min(ess[np.isfinite(ess) & (ess > 0.0)], default=np.nan))
-        better, calls = self.answer or self.sharpened, self.total_calls
+        better, calls = self.better, self.total_calls
         if isinstance(function, str):
             draws = self[function]
             if function in self.parameters.specs and better is not None:
                 where, shape = self.parameters.slices()[function], draws.shape[2:]
                 return reshaped(self.expectation(lambda q: q[:, where], batched=True), shape)
-            found = expectation_of_draws(draws, self.log_weights, calls, least)
+            found = self._mean_of(draws, least)
         else:
             parts = self.draws, better, calls
             found = expectation(*parts, function, batched=batched, independent=least)
         return found if self.accepted else found.unverified
 
+    def _mean_of(self, draws: FloatArray, independent: float) -> Estimate:
+        """Return the mean of what is known at draws alone, (chains, draws, ...)."""
+        if self.by_mode is not None and not np.isnan(draws).any():
+            return self.by_mode.mean_of(draws)
+        weighted = draws, self.log_weights, self.total_calls, independent
+        return expectation_of_draws(*weighted, self.answer, self.draws)
+
     @property
     def outputs(self) -> FloatArray | None:
         """Forward outputs of the draws, shape (chains, draws, m); None without a map.
 
-        At draws that were not evaluated they are the surrogate's, and None where it has none.
+        At draws that were not evaluated, as ``evaluated`` says, they are the surrogate's, and None
+        where it has none.
         """
         if self._latest is None:
             return self.kept.outputs
@@ -342,12 +390,31 @@ class Run:
         flat = self.draws.reshape(-1, self.draws.shape[2])
         with one_thread():
             found = with_forward(self.surrogate).forward(self.kept.transform.to_unbounded(flat))
+        rows, kept = self._evaluated_rows, self.kept.outputs
+        if kept is not None:
+            known = kept.reshape(-1, kept.shape[2])[rows]
+            found = np.where((rows >= 0)[:, None] & np.isfinite(known), known, found)
         return found.reshape(*self.draws.shape[:2], -1)
+
+    @property
+    def evaluated(self) -> BoolArray:
+        """At which draws the target was evaluated, shape (chains, draws)."""
+        if self._latest is None:
+            return np.isfinite(self.kept.values)
+        return (self._evaluated_rows >= 0).reshape(self.draws.shape[:2])
+
+    @property
+    def _evaluated_rows(self) -> IntArray:
+        """For each draw the place among the kept ones where it was evaluated, or -1."""
+        kept = self.kept.draws
+        places = {q.tobytes(): i for i, q in enumerate(kept.reshape(-1, kept.shape[2]))}
+        flat = np.ascontiguousarray(self.draws.reshape(-1, self.draws.shape[2]))
+        return np.array([places.get(q.tobytes(), -1) for q in flat], dtype=np.int64)
 
     @property
     def acceptance(self) -> FloatArray:
         """Part of the kept iterations in which each chain moved, (chains,); NaN without any."""
-        accepted, decided = self.kept.accepted, self.exact and len(self.kept)
+        accepted, decided = self.kept.accepted, self.by_chains and len(self.kept)
         return accepted.mean(axis=1) if decided else np.full(len(accepted), np.nan)
 
     @property
@@ -399,16 +466,19 @@ class Run:
         of independent exact draws that would be as good: for the worst of mean, standard deviation
         and quantiles by default, else for the mean.
         """
-        if self.answer is not None:
-            figures = self._weights.figures
+        if self.answer is not None or self.by_mode is not None:
+            figures = self._figures
             return figures.effective if kind == "least" else figures.mean.effective
         return effective_sample_size(self.draws, kind)
 
     def rhat(self) -> FloatArray:
         """Return R-hat of each number, shape (dim,); see :func:`surrokit.diagnostics.r_hat`.
 
-        Of weighted answers it is that of the chains on the surrogate.
+        Of weighted answers it is that of the chains on the surrogate, and of draws weighted by mode
+        the largest among chains at one mode.
         """
+        if self.by_mode is not None:
+            return self.by_mode.rhat
         return r_hat(self.draws) if self.answer is None else self._weights.rhat
 
     @property
@@ -444,21 +514,30 @@ class Run:
         ConfigurationError
             If there is no such parameter, or the probability is not between zero and one.
         """
-        better = self.weights if self.answer else self.sharpened
         every = list(range(len(self.labels)))
         rows = every if parameters is None else self.parameters.find(parameters)
         labels = [self.labels[row] for row in rows]
-        if better is None:
+        if self.better is None:
             draws = self.draws if parameters is None else self.draws[:, :, rows]
             summary = Summary.of(draws, labels, self.total_calls)
         else:
-            figures = better.figures, self.rhat(), self.total_calls
+            figures = self._figures, self.rhat(), self.total_calls
             summary = Summary.of_figures(*figures, labels, rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
         remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
+        remarks += self.describe_modes()
         below = "\n".join(filter(None, remarks))
         return attrs.evolve(summary, remarks=below, wide=wide)
+
+    def describe_modes(self) -> list[str]:
+        """Return the mass and the log evidence of each mode in a sentence, if there are several."""
+        if self.modes is None or self.modes.evidences is None or not len(self.kept):
+            return []
+        known = self.modes.evidences
+        matters = np.flatnonzero(known.masses > 0.0)
+        places = self.modes.take(matters).name_places(self.labels, spreads(self.kept.draws))
+        return [known.describe(matters, places)]
 
     def summary_of_quantities(self, interval: float = 0.9) -> Summary | None:
         """Return the summary of quantities, as far as they are known at all draws; None without.
@@ -469,11 +548,10 @@ class Run:
         labels, draws = self.kept.quantity_columns()
         if not labels or np.isnan(draws).any():
             return None
-        calls, weights = self.total_calls, self.log_weights
-        if weights is None:
-            summary = Summary.of(draws, labels, calls)
+        if self.log_weights is None:
+            summary = Summary.of(draws, labels, self.total_calls)
             return summary.with_interval(highest_density(draws, interval))
-        found = expectation_of_draws(draws, weights, calls, np.nan)
+        found = self._mean_of(draws, np.nan)
         columns = {"mean": found.value, "ess": found.effective, "mcse": found.error}
         columns["rhat"] = np.full(len(labels), np.max(self.rhat()))
         return Summary(labels=labels, columns=columns)
@@ -489,7 +567,7 @@ class Run:
             If the probability is not between zero and one.
         """
         check_probability(probability)
-        better = self.answer or self.sharpened
+        better = self.better
         if better is None:
             return highest_density(self.draws, probability)
         return better.distribution.shortest(probability)

@@ -22,13 +22,14 @@ from surrokit.diagnostics import (
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import FloatArray
 from surrokit.weighted.answer import Answer, Figures, ratio
-from surrokit.weighted.round import Estimate, effective, shares
+from surrokit.weighted.round import Estimate, effective, reshaped, shares
+from surrokit.weighted.separate_modes import SeparateModes
 from surrokit.weighted.sharpened import Sharpened
 
 
 def expectation(
     draws: FloatArray,
-    answer: Answer | Sharpened | None,
+    answer: Answer | SeparateModes | Sharpened | None,
     calls: float,
     function: Callable[[FloatArray], npt.ArrayLike],
     *,
@@ -76,12 +77,22 @@ def expectation(
     return reshaped(found, ())
 
 
+_A_TERM = 8
+"""Weighted draws for each number of a line along them."""
+
+
 def expectation_of_draws(
-    draws: FloatArray, log_weights: FloatArray | None, calls: float, independent: float
+    draws: FloatArray,
+    log_weights: FloatArray | None,
+    calls: float,
+    independent: float,
+    answer: Answer | None = None,
+    positions: FloatArray | None = None,
 ) -> Estimate:
     """Return the mean of draws (chains, draws, ...), as :func:`expectation` returns it.
 
-    Of draws with weights it is their weighted mean, by these draws alone.
+    Of draws with weights it is their weighted mean. What a line along the ``positions (chains,
+    draws, dim)`` and their squares says of them is averaged by the answer, over many more.
     """
     shape, values = draws.shape[2:], draws.reshape(*draws.shape[:2], -1)
     if np.isnan(values).any():
@@ -93,8 +104,26 @@ def expectation_of_draws(
         return reshaped(of, shape)
     weights, flat = shares(log_weights), values.reshape(-1, values.shape[2])
     mean = weights @ flat
-    square = np.square(flat - mean)
-    variance = np.square(weights) @ square / (1.0 - np.square(weights).sum())
+    square, rest, known = np.square(flat - mean), flat - mean, np.zeros(len(mean))
+    if answer is not None and positions is not None:
+        at = positions.reshape(len(flat), -1)
+        centre, scale = at.mean(axis=0), at.std(axis=0)
+
+        def terms(places: FloatArray) -> FloatArray:
+            z = (places - centre) / np.where(scale > 0.0, scale, 1.0)
+            return np.hstack([np.ones((len(z), 1)), z, np.square(z)][:n_terms])
+
+        n_terms = next((k for k in (3, 2) if len(flat) >= _A_TERM * (k - 1) * at.shape[1]), 1)
+        if n_terms > 1:  # control variates, with residuals from lines without each draw
+            root = np.sqrt(weights)[:, None]
+            basis, triangle = np.linalg.qr(root * terms(at))
+            line = np.linalg.lstsq(triangle, basis.T @ (root * flat), rcond=None)[0]
+            left_out = np.maximum(1.0 - np.square(basis).sum(axis=1), np.finfo(float).eps)
+            rest = (flat - terms(at) @ line) / left_out[:, None]
+            ahead = answer.expectation(lambda places: terms(places) @ line)
+            mean, known = ahead.value, np.square(ahead.error)
+    own = np.square(weights) @ np.square(rest) / (1.0 - np.square(weights).sum())
+    variance = own + known
     found = Estimate(
         value=mean,
         error=np.sqrt(variance),
@@ -103,12 +132,6 @@ def expectation_of_draws(
         calls=calls,
     )
     return reshaped(found, shape)
-
-
-def reshaped(found: Estimate, shape: tuple[int, ...]) -> Estimate:
-    """Return an estimate whose arrays have another shape; numbers for ()."""
-    names = ("value", "error", "effective", "degrees")
-    return attrs.evolve(found, **{n: getattr(found, n).reshape(shape)[()] for n in names})
 
 
 def _values(function: Callable[..., Any], positions: FloatArray, *, batched: bool) -> FloatArray:

@@ -31,7 +31,7 @@ from surrokit.types import BoolArray
 def judge(run: Run) -> Verdict:
     """Return the verdict on a run with any number of draws, even none; warnings come first."""
     found = [*_of_answers(run)]
-    if run.exact:
+    if run.by_chains:
         complaints, mixes = advice(run), [*mixing(run)]
         found += [*(warning("draws", message) for message in complaints), *mixes]
         if not complaints and any(each.warns for each in mixes):
@@ -52,7 +52,7 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         if run.weights is not None and run.weights.reason is not None:
             why += f", and weighted answers are rejected: {run.weights.reason}"
         more = f"Raise {run.stopped.removeprefix('default_')}"
-        if run.stopped == "max_calls":
+        if run.stopped == "max_calls" and run.total_calls:
             more += f" by {run.total_calls:.0f}, to twice as many"
         yield warning(
             "unchecked",
@@ -312,7 +312,7 @@ def _of_course(run: Run) -> Iterator[Finding]:
 
 
 def _of_surrogate(run: Run) -> Iterator[Finding]:
-    if not run.exact:
+    if not run.by_chains:
         return
     positions = run.kept.positions
     part = part_beyond(run.surrogate, positions.reshape(-1, positions.shape[2]))

@@ -220,12 +220,17 @@ class Attempt:
             book.expect(draws=stopping.expected)
             stopping.check()
             with book.clock.phase("sampling"):
-                step = self._transition(tune=False)
+                step = self._transition(tune=False, wanted=stopping.until_look(len(book.kept)))
             stopping.check()  # an iteration that a limit falls into is dropped
             self._after("sampling", step, self._take_evaluated_rows())
-            with book.clock.phase("sampling"):
-                if stopping.reached(book.kept):
-                    break
+            if stopping.reached(book.kept):
+                break
+
+    def weigh_modes(self, *, calls: bool) -> None:
+        """Find the masses of the modes that were found, by the draws, and perhaps by some calls."""
+        modes = None if self._found is None else self._found.modes
+        recipe, surrogate = self.plan.recipe, self._learning.surrogate
+        self._book.weigh_modes(modes, surrogate, recipe.modes, calls=calls)
 
     def export_state(self) -> Findings:
         """Return the findings that the next attempt starts from, with the chains as they are."""
@@ -251,7 +256,7 @@ class Attempt:
                 book.clock.phase("warmup"),
                 self._target.evaluating_gradients(self._wants_gradients),
             ):
-                step = self._transition(tune=True)
+                step = self._transition(tune=True, wanted=room)
             self._after("warmup", step, self._take_evaluated_rows())
             stopping.iteration_done()
             self._end_soon()
@@ -278,8 +283,11 @@ class Attempt:
                 step = self._transition(tune=False)
             self._after("warmup", step, self._take_evaluated_rows())
 
-    def _transition(self, *, tune: bool) -> StepInfo:
-        """Move all chains once, on the surrogate or, at random, by the exact kernel."""
+    def _transition(self, *, tune: bool, wanted: int = 1) -> StepInfo:
+        """Move all chains once, on the surrogate or, at random, by the exact kernel.
+
+        They are to make ``wanted`` more such transitions.
+        """
         if self._jumps is not None and self._rng.random() < JUMPING:
             with users_threads():
                 return self._moves.jump(self._jumps, self._rng)
@@ -287,9 +295,9 @@ class Attempt:
             return self._exact_transition(tune=tune)
         if self._learning.surrogate is None:  # each step is a call: threads are set once
             with users_threads():
-                step = self._moves.transition(self._rng, tune=tune)
+                step = self._moves.transition(self._rng, tune=tune, wanted=wanted)
         else:
-            step = self._moves.transition(self._rng, tune=tune)
+            step = self._moves.transition(self._rng, tune=tune, wanted=wanted)
         self._net.saw(step)
         return step
 
@@ -477,5 +485,5 @@ class Attempt:
 
     def outcome(self, unchecked: Approximation | None = None) -> Run:
         """Return the result, with the draws so far."""
-        parts = self._target, self._moves, self._learning.surrogate, self._found
+        parts = self._target, self._moves, self._learning.surrogate
         return self._book.outcome(self.plan, *parts, self.adaptation(), unchecked)

@@ -22,14 +22,15 @@ from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
 from surrokit.history import History
-from surrokit.interfaces import ChainState, Evaluations, Findings, Moment, Stage, StepInfo
+from surrokit.interfaces import ChainState, Evaluations, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, RunFile
 from surrokit.limits import SAMPLING, STARTING, WARMING, WEIGHING
 from surrokit.model.calls import NoJournal
 from surrokit.model.model import model_of
+from surrokit.modes import Modes
 from surrokit.plan.plan import Plan, estimate_of
-from surrokit.plan.recipe import Extension, Recipe, arguments_of, ending
+from surrokit.plan.recipe import Extension, ModeWeights, Recipe, arguments_of, ending
 from surrokit.plan.stopping import Stopping
 from surrokit.potentials import Potential, observed_data_of, predictor_of, unnormalized_of
 from surrokit.progress import IterationInfo, Progress, RoundInfo, RunInfo
@@ -40,6 +41,7 @@ from surrokit.run.approximate import Approximation
 from surrokit.targets.bounds import parameters_of
 from surrokit.targets.summed import pointwise_of
 from surrokit.types import FloatArray
+from surrokit.weighted.separate_modes import CALLS, weigh_answer, weigh_modes
 
 EVENTS = (
     "surrokit_run_started",
@@ -115,6 +117,9 @@ class Observers:
 ENDS = (BudgetSpent, KeyboardInterrupt, Exception)
 """Exceptions that end a run."""
 
+PART_OF_CALLS, FEW = 0.05, 20
+"""Part of a run's calls that evidences of modes may cost beside, and fewest that tell of one."""
+
 _ENOUGH = 5  # iterations of a stage, or calls, from which on they say how long the others take
 _UNSURE, _UNTUNED = 1.3, 2.0  # times as long, or as short, in which later ones may differ
 
@@ -142,8 +147,8 @@ class Book:
         The plan in use, and what observers know of it; None before there is one.
     warmup_ends
         The last iteration of the warm-up, as far as is known.
-    weights
-        What came of weighted answers so far; None where none were asked for.
+    weights, modes
+        What came of weighted answers so far, and the modes that were found; None without.
     """
 
     def __init__(
@@ -170,6 +175,7 @@ class Book:
         self._hurry = asked.hurry if asked.warmup is None else None
         self._explored_at: int | None = None
         self.weights: Weights | None = None
+        self.modes: Modes | None = None
         self._chains_decide = False
         self._endless: tuple[str, ...] = ()
         self._exchange: Exchange | None = None
@@ -390,7 +396,6 @@ class Book:
         exact: RecordingPotential,
         moves: Moves,
         surrogate: Potential | None,
-        found: Findings | None,
         adaptation: Adaptation,
         unchecked: Approximation | None = None,
     ) -> Run:
@@ -402,13 +407,12 @@ class Book:
             What the last attempt went by.
         exact
             The exact potential, as this attempt recorded it.
-        surrogate, found
-            The last surrogate, and what the exploration found; None where there was none.
+        surrogate
+            The last one; None where there was none.
         unchecked
             Draws that are not exact, where there are no others; None where there are, or not even
             such ones.
         """
-        modes = None if found is None else found.modes
         transform = exact.transform
         kept = self.kept if unchecked is None else unchecked.kept
         run = Run(
@@ -434,7 +438,7 @@ class Book:
             surrogate=surrogate,
             sampler=moves.tuned_sampler,
             kernel=moves.bound,
-            modes=None if modes is None else modes.tell(transform),
+            modes=self.modes,
             weights=self.weights,
             observed_data=observed_data_of(exact.target),
             predictor=predictor_of(exact.target),
@@ -463,6 +467,44 @@ class Book:
         self._exchange = find_exchange(self.target, self._places(self.kept))
         if self.weights is None or self.weights.answer is None:
             self._endless = endless_along(self.target, kept.positions())
+
+    def weigh_modes(
+        self,
+        modes: Modes | None,
+        surrogate: Potential | None,
+        modes_are: ModeWeights,
+        *,
+        calls: bool,
+    ) -> None:
+        """Note the evidences and masses of modes, by the draws, and by some calls if allowed."""
+        if modes is None:
+            return
+        self.modes = told = modes.tell(self.target.transform)
+        if not modes.reliable or not self.has_draws:
+            return
+        if self.weights is not None and self.weights.answer is not None:
+            to_unbounded = self.target.transform.to_unbounded
+            answer, total = self.weights.answer, self.weights.log_evidence
+            known = weigh_answer(modes, answer, total, to_unbounded)
+        else:
+            late = self.kept.columns()
+            positions, values = (np.swapaxes(late[n], 0, 1) for n in ("positions", "values"))
+            is_known = bool(np.isfinite(values).all())
+            most = int(PART_OF_CALLS * self.target.n_calls / max(modes.matters.sum(), 1))
+            allowed = calls and modes_are == "weighted"
+            exact = self._value_beside if allowed and (most >= FEW or not is_known) else None
+            most = most if is_known else CALLS
+            known = weigh_modes(
+                modes, positions, values, np.random.default_rng(0), surrogate, exact, most
+            )
+            if known is not None and known.separate and modes_are == "as found":
+                known = attrs.evolve(known, separate=False, doubt="modes='as found' was given")
+        self.modes = attrs.evolve(told, evidences=known)
+
+    def _value_beside(self, positions: FloatArray) -> FloatArray:
+        """Return U, with calls on which no draw depends."""
+        with self.target.rejections.excluded(), np.errstate(all="ignore"):
+            return self.target.fork(keep=False).value(positions)
 
     def close(self) -> None:
         """Remove the budget's guard, and close the file; calls from here on are in no file."""
@@ -508,6 +550,7 @@ class Book:
             "parts": {} if plan is None else dict(plan.described),
             "kept": self._n_kept,
             "weights": None if self.weights is None else self.weights.account(),
+            "modes": None if self.modes is None else attrs.asdict(self.modes),
         }
 
     @property

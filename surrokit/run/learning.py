@@ -152,6 +152,16 @@ class Learning:
                 return self._fit_by_modes([*state["rows"], rows])
             return self._fit_to(rows, state)
 
+    def fit_to(self, rows: Evaluations) -> Potential:
+        """Return a surrogate of some rows alone; nothing is observed.
+
+        Raises
+        ------
+        SurrogateFitError
+            If none can be fitted.
+        """
+        return self.fit_from({"rows": []} if self._modes is not None else self._before, rows)
+
     def approximate(
         self,
         plan: Plan,
@@ -168,7 +178,7 @@ class Learning:
         """
         surrogate = self.surrogate
         if surrogate is None and self._learner is not None:
-            surrogate, rows = fit_near(lambda near: self.fit_from(self._before, near), rows)
+            surrogate, rows = fit_near(self.fit_to, rows)
         if surrogate is None:
             return None
         self.surrogate = surrogate

@@ -200,6 +200,7 @@ def run(
             book.look_again()
             book.look_at_noise(attempt.surrogate)
             book.look_beyond()
+            attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
             _reject(end)
@@ -229,6 +230,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     book.stopping.cut(reason_of(error))
     book.note_failures()
     book.look_at_noise(attempt.surrogate)
+    attempt.weigh_modes(calls=False)
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)

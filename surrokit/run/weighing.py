@@ -12,7 +12,7 @@ import numpy as np
 
 from surrokit.capabilities import COVARIANCE
 from surrokit.cost.recording import RecordingPotential
-from surrokit.errors import SurrogateFitError
+from surrokit.errors import NumericalError, SurrogateFitError
 from surrokit.interfaces import (
     ChainState,
     Evaluations,
@@ -24,7 +24,7 @@ from surrokit.interfaces import (
     Weigher,
 )
 from surrokit.limits import WEIGHING, one_thread
-from surrokit.model.model import calls_per_gradient
+from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
 from surrokit.potentials import CovariancePotential, Potential, unnormalized_of
 from surrokit.result.records import Weights
@@ -36,6 +36,7 @@ from surrokit.weighted.answer import Answer
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.round import Estimate, Round
 from surrokit.weighted.rounds import (
+    FEWEST,
     CrossFit,
     EvaluatedDraws,
     choose,
@@ -138,6 +139,8 @@ class Weighing:
                     break
                 before = self._next_size(before)
                 if not before:
+                    if not (self._accepted or self._has_noise):
+                        self._recall(found)
                     break
                 if learning.n_observed > learnt:
                     deploy(_MORE)
@@ -150,13 +153,12 @@ class Weighing:
                 failed = 0 if doubt is None else failed + 1
                 if doubt is None and self._is_enough():
                     break
-            if not self._accepted:
-                if learning.n_observed > learnt:
-                    deploy(_MORE)
-                if self._suits_chains:
-                    book.begin_chains()
-                elif not knows:
-                    book.stopping.cut("max_calls")
+            if learning.n_observed > learnt:  # the run's surrogate has learnt from all
+                deploy(_MORE)
+            if not self._accepted and self._suits_chains:
+                book.begin_chains()
+            elif not knows:
+                book.stopping.cut("max_calls")
         except BaseException:
             self._drop_unfinished()
             raise
@@ -319,10 +321,81 @@ class Weighing:
         )
         # at once, so that an interrupt of what follows loses no evaluation
         self._accepted.append(accepted)
+        self._keep_densities(evaluations, float(constant.value))
         others = self._cross_fit(fresh, sample, evaluations, state, rows)
         self._accepted[-1] = attrs.evolve(accepted, others=others)
         self._accepted = self._predict_variances(self._accepted, surrogate)
         return apart
+
+    def _keep_densities(self, evaluations: EvaluatedDraws, log_constant: float) -> None:
+        """Let a model that has other posteriors keep the density of what was drawn."""
+        model, transform = model_of(self._target.target), self._target.transform
+        # scales of errors are no numbers of the model's, which would have a density of its own
+        if model.memo is not None and model.shared and model.columns is None:
+            at, logs = evaluations.positions, -evaluations.values - log_constant
+            logs = logs - evaluations.log_surrogate_weights - transform.log_jacobian(at)
+            model.memo.add_drawn(transform.to_bounded(at), logs)
+
+    def _recall(self, found: Findings) -> None:
+        """Correct by draws for earlier questions, where the model has kept their density.
+
+        All surrogates know them, so that each part is corrected by one that has not learnt from it.
+        """
+        surrogate, known = self._learning.surrogate, self._recipe.evaluations
+        assert surrogate is not None
+        if known is None or known.log_densities is None:
+            return
+        drawn = known.take(np.isfinite(known.log_densities))
+        once = np.sort(np.unique(drawn.positions, axis=0, return_index=True)[1])
+        drawn = drawn.take(once[len(once) % self._recipe.chains :])
+        if len(drawn) < FEWEST:
+            return
+        about, covariance = found.chains.positions, found.covariance
+        with self._book.clock.phase("sampling"), one_thread():
+            sample = self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
+            evaluations = EvaluatedDraws(
+                positions=drawn.positions,
+                values=np.asarray(surrogate.value(drawn.positions)),
+                log_densities=drawn.log_densities,
+            )
+        doubt, transform = complaint_about_draws(sample, surrogate), self._target.transform
+        fresh = Round(
+            draws=transform.to_bounded(sample.positions),
+            evaluated=transform.to_bounded(drawn.positions),
+            log_weights=evaluations.weigh(drawn.values),
+            log_surrogate_weights=evaluations.log_surrogate_weights,
+            learnt=len(known),
+        )
+        if doubt is None:
+            try:
+                surrogates = [
+                    self._learning.fit_to(_leave_out(known, each)) for each in parts_of(evaluations)
+                ]
+                with self._book.clock.phase("sampling"), one_thread():
+                    others = cross_fit(sample, evaluations, surrogates)
+                    constant = bridge(surrogate.value, sample.positions, self._rng)
+                doubt = others.complaint or complaint(others.apply(fresh))
+            except (SurrogateFitError, NumericalError) as error:
+                doubt = str(error)
+        if doubt is not None:
+            self._reason = f"{self._reason}. What is known does not answer: {doubt}"
+            self._note()
+            return
+        if drawn.outputs is not None:
+            self._target.calls_made.recent.add(drawn.positions, {"outputs": drawn.outputs})
+        self._record(drawn.positions, drawn.values, "sampling")
+        self._reason = None
+        self._accepted.append(
+            _Accepted(
+                round=fresh,
+                constant=constant,
+                sample=sample,
+                evaluations=evaluations,
+                predictive_variance=fresh.predictive_variance,
+                others=others,
+            )
+        )
+        self._note()
 
     def _cross_fit(
         self,

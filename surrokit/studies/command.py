@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,14 @@ def ask_command(file: Path, n: int | None) -> None:
 @click.command("tell", short_help="Read results for a study from a table.")
 @_FILE
 @click.argument("table", type=click.Path(path_type=Path))
-def tell_command(file: Path, table: Path) -> None:
+@click.option(
+    "--quantity",
+    "named",
+    metavar="NAME",
+    multiple=True,
+    help="Read a quantity besides, from the column NAME, or NAME[0], NAME[1], ...",
+)
+def tell_command(file: Path, table: Path, named: tuple[str, ...]) -> None:
     """Read a TABLE of positions and results: a column for each number.
 
     Results are in the column log_density, and in gradient[0], gradient[1], ... where the study asks
@@ -96,13 +104,19 @@ def tell_command(file: Path, table: Path) -> None:
         name: [f"{_COLUMNS[name]}[{i}]" for i in range(int(np.prod(shape)))] if shape else [name]
         for name, shape in shapes.items()
     }
-    numbers = _read(table, [*labels, *(each for part in names.values() for each in part)])
+    rows = _read(table)
+    for name in named:  # by the places of an array, or else one number
+        places = (f"{name}[{i}]" for i in itertools.count())
+        names[name] = [*itertools.takewhile(rows[0].__contains__, places)] or [name]
+    numbers = _numbers(table, rows, [*labels, *(each for part in names.values() for each in part)])
     ends = np.cumsum([len(labels), *map(len, names.values())])[:-1]
     positions, *parts = np.split(numbers, ends, axis=1)
-    results: dict[str, Any] = dict(zip(names, parts, strict=True))
-    if "log_density" in results:
-        results["log_density"] = results["log_density"][:, 0]
-    study.tell(positions, **results)
+    found = {
+        name: part[:, 0] if names[name] == [name] else part
+        for name, part in zip(names, parts, strict=True)
+    }
+    quantities = {name: found.pop(name) for name in named}
+    study.tell(positions, **found, quantities=quantities or None)
     _say(study)
 
 
@@ -125,8 +139,8 @@ def _say(study: Study, *, err: bool = False) -> None:
     say(f"{study.path}: {reported}", err=err)
 
 
-def _read(table: Path, names: list[str]) -> FloatArray:
-    """Return columns of a table as numbers, shape (n, len(names))."""
+def _read(table: Path) -> list[list[str]]:
+    """Return the fields of a table, the names of columns first."""
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.reader(file))
@@ -137,7 +151,12 @@ def _read(table: Path, names: list[str]) -> FloatArray:
             f"{table} is no table: its first row must name the columns, and each row must have a "
             "field for each of them"
         )
-    head = [name.strip() for name in rows[0]]
+    return [[name.strip() for name in rows[0]], *rows[1:]]
+
+
+def _numbers(table: Path, rows: list[list[str]], names: list[str]) -> FloatArray:
+    """Return columns of a table as numbers, shape (n, len(names))."""
+    head = rows[0]
     if missing := [name for name in names if name not in head]:
         raise ConfigurationError(
             f"{table} has no column {', '.join(missing)}; it has {', '.join(head)}"

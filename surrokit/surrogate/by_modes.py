@@ -20,18 +20,18 @@ SHARED = 0.01
 """Share of a mode in the density at a row, by Laplace approximations, from which on its part is
 fitted to the row, too."""
 
-FAINT = 40.0
-"""Nats below the largest share from which on a part is not evaluated."""
+FAINTEST = 1e-13
+"""Share of a mode at a position up to which its part is not evaluated there."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ByModes:
-    """V = -log sum_m w_m exp(-V_m), where V_m learnt from the evaluations about mode m.
+    """V = sum_m w_m V_m, where V_m learnt from the evaluations about mode m.
 
     The weights w_m of a position are the shares of the modes' Laplace approximations in the density
-    there. Their sum is one: where parts agree V is what they are, so that nothing counts twice, and
-    what a part is far from its own mode does not count. All parts are on the scale of U, and the
-    masses of modes are what they make them.
+    there. Their sum is one: where parts agree V is what they are, so that nothing counts twice. A
+    mean of potentials, and not of densities: a part that is far too low at another mode counts for
+    nothing there. All parts are on the scale of U, and the masses of modes are what they make them.
     """
 
     parts: tuple[Potential, ...]
@@ -49,39 +49,35 @@ class ByModes:
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self.join(self.terms(positions))
+        return self._mean(np.exp(self.modes.log_shares(positions)), positions)
 
     def terms(self, positions: FloatArray) -> FloatArray:
-        """Return V_m - log w_m, shape (k, n); infinite where it cannot count."""
-        terms = -self.modes.log_shares(positions)
-        for k, part in enumerate(self.parts):
-            near = terms[k] < FAINT
-            terms[k, ~near] = np.inf
-            if near.any():
-                terms[k, near] += part.value(positions[near])
-        return terms
+        """Return V - log w_m, shape (k, n): what each mode has of the density."""
+        logs = self.modes.log_shares(positions)
+        return np.asarray(self._mean(np.exp(logs), positions) - logs)
 
-    @staticmethod
-    def join(terms: FloatArray) -> FloatArray:
-        """Return V, shape (n,), from its terms."""
-        return np.asarray(-np.logaddexp.reduce(-terms, axis=0))
+    def _mean(self, shares: FloatArray, positions: FloatArray) -> FloatArray:
+        values = np.zeros(len(positions))
+        for share, part in zip(shares, self.parts, strict=True):
+            near = share > FAINTEST
+            if near.any():
+                values[near] += share[near] * part.value(positions[near])
+        return values
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         logs, pulls = self.modes.shares_and_pulls(positions)
-        shares, terms, slopes = np.exp(logs), -logs, np.zeros_like(pulls)
+        shares = np.exp(logs)
         common = np.einsum("kn,knd->nd", shares, pulls)
-        for k, part in enumerate(self.parts):
-            near = terms[k] < FAINT
-            terms[k, ~near] = np.inf
+        values, gradients = np.zeros(len(positions)), np.zeros_like(positions)
+        for share, pull, part in zip(shares, pulls, self.parts, strict=True):
+            near = share > FAINTEST
             if near.any():
                 value, slope = with_gradient(part).value_and_gradient(positions[near])
-                terms[k, near] += value
-                slopes[k, near] = slope + pulls[k, near] - common[near]
-        values = self.join(terms)
-        with np.errstate(invalid="ignore"):
-            counts = np.nan_to_num(np.exp(values - terms))
-        return values, np.asarray(np.einsum("kn,knd->nd", counts, slopes))
+                values[near] += share[near] * value
+                slope = slope + value[:, None] * (common[near] - pull[near])
+                gradients[near] += share[near, None] * slope
+        return values, gradients
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond what the part at the nearest mode knows."""
@@ -91,6 +87,18 @@ class ByModes:
             if own.any() and asked is not None:
                 beyond[own] = asked(positions[own])
         return beyond
+
+    @cached_property
+    def within(self) -> FloatArray:
+        """Mean covariance of the modes' Laplace approximations, shape (dim, dim).
+
+        Jumps lead from mode to mode, and other moves need not be as wide as all of them.
+        """
+        return np.asarray(np.einsum("k,kij->ij", self.modes.masses, self.modes.covariances))
+
+    def fold(self, positions: FloatArray) -> FloatArray:
+        """Return positions (n, dim) less the mode that each is at."""
+        return np.asarray(positions - self.modes.positions[self.modes.nearest(positions)])
 
     @cached_property
     def jumps(self) -> Jumps | None:

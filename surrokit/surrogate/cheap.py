@@ -354,7 +354,9 @@ class CheapLearner:
                 outputs=exact.outputs - there.outputs,
                 jacobians=None if slopes is None else slopes - there.jacobians,
             )
-            rest = self._fit_rest(left)
+            with np.errstate(all="ignore"):
+                errors = self.energy.value(there.outputs, exact.positions) - exact.values
+            rest = self._fit_rest(left, errors)
         return CorrectedMap(
             cheap=self.cheap, energy=self.energy, dim=self.dim, rest=rest, stands_in=normal
         )
@@ -374,7 +376,7 @@ class CheapLearner:
             values=exact.values - scale * there.values - level,
             gradients=None if gradients is None else gradients - scale * there.gradients,
         )
-        rest = self._fit_rest(left)
+        rest = self._fit_rest(left, left.values)
         if rest is None or GRADIENT not in rest.capabilities:
             return base
         whitening = Whitening.of(exact.positions, np.ones(len(exact)), drops_noise=True)
@@ -383,13 +385,20 @@ class CheapLearner:
         border = Whitening(mean=whitening.mean, factor=radius * whitening.factor)
         return attrs.evolve(base, rest=rest, border=border, quality=fit_quality_of(rest))
 
-    def _fit_rest(self, left: Evaluations) -> Potential | None:
+    def _fit_rest(self, left: Evaluations, errors: FloatArray) -> Potential | None:
+        """Return a surrogate of the difference; None where the cheap model's errors (n,) are less.
+
+        A solver with a loose tolerance differs by noise, which nothing learns.
+        """
         learner = self.fresh.restore(copy.deepcopy(self.fresh.state()))
         learner.observe(left)
         try:
-            return learner.fit()
+            found = learner.fit()
         except SurrogateFitError:
             return None
+        quality = fit_quality_of(found)
+        is_worse = quality is not None and quality.variance > float(np.var(errors))
+        return None if is_worse else found
 
     def state(self) -> dict[str, Any]:
         """Return all rows, with what the cheap model gives there."""

@@ -129,6 +129,17 @@ class ErrorFamily:
         drawn = rng.normal(mu, scale)
         return np.exp(drawn) if self.name == "lognormal" else np.asarray(drawn)
 
+    def squares(self, outputs: FloatArray, data: FloatArray) -> FloatArray:
+        """Return squares of residuals, shape (n, m), whose mean is about that of the scale.
+
+        Of long tails a residual counts as less, by a scale of half of them.
+        """
+        squares = np.square(self._location(outputs)[0] - self.on_scale(data))
+        if self.degrees is None:
+            return squares
+        usual = np.median(squares, axis=1, keepdims=True) / 0.55  # for 4 degrees of freedom
+        return np.asarray(squares * (self.degrees + 1.0) / (self.degrees + squares / usual))
+
     def _location(self, outputs: FloatArray) -> tuple[FloatArray, Any]:
         """Return mu and its derivative in outputs; NaN where there is none."""
         if self.name == "lognormal":
@@ -247,6 +258,22 @@ class ObservedEnergy:
         with np.errstate(all="ignore"):
             drawn = [block.family.draw(rng, own, scales) for block, _, own, scales in parts]
         return np.concatenate(drawn, axis=1)
+
+    def draw_scales(
+        self, rng: np.random.Generator, outputs: FloatArray, positions: FloatArray
+    ) -> None:
+        """Put scales that are parameters into positions (n, dim), as outputs (n, m) have them.
+
+        They are draws of what residuals tell by themselves, each group of its own.
+        """
+        for block, _, own, _ in self._each(outputs, positions):
+            if block.columns is not None:
+                groups, places = np.unique(block.columns, return_inverse=True)
+                for k, column in enumerate(groups):
+                    with np.errstate(all="ignore"):
+                        squares = block.family.squares(own, block.data)[:, places == k]
+                        tells = rng.chisquare(squares.shape[1], len(squares)) / squares.shape[1]
+                        positions[:, column] = np.sqrt(squares.mean(axis=1) / tells)
 
     def pointwise(self, outputs: FloatArray, positions: FloatArray) -> Pointwise:
         """Return the log likelihood of each datum, shape (n, m), and any log prior, shape (n,)."""

@@ -21,6 +21,9 @@ from surrokit.weighted.rounds import LARGEST_K, pareto_k
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
+ValueOf = Callable[[FloatArray], FloatArray]
+"""From positions (n, dim) to values of a potential (n,)."""
+
 MOST = 2000
 """Draws on each side of a bridge at most."""
 
@@ -30,7 +33,7 @@ _NARROW, _INNER = 0.8, 0.9
 
 
 def bridge(
-    potential: Callable[[FloatArray], FloatArray],
+    potential: ValueOf,
     draws: FloatArray,
     rng: np.random.Generator,
     *,
@@ -107,6 +110,7 @@ def evidence_of_chains(
     values: FloatArray,
     rng: np.random.Generator,
     surrogate: Potential | None = None,
+    within: Callable[[ValueOf], ValueOf] | None = None,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U) from exact draws alone, without a call.
 
@@ -120,6 +124,8 @@ def evidence_of_chains(
         Draws in the sampling coordinates.
     values : ndarray of shape (chains, n)
         U there.
+    within
+        Makes a potential infinite where the draws are not taken from.
 
     Raises
     ------
@@ -137,8 +143,9 @@ def evidence_of_chains(
 
     found: list[Estimate] = []
     for potential in (inner,) if surrogate is None else (surrogate.value, inner):
+        near = potential if within is None else within(potential)
         with contextlib.suppress(NumericalError):
-            found.append(bridge(potential, positions, rng, exact=values))
+            found.append(bridge(near, positions, rng, exact=values))
     if not found:
         raise NumericalError(
             "the evidence cannot be estimated from these draws alone, as no density at hand is "

@@ -62,6 +62,12 @@ class Estimate:
         return f"<Estimate {about}>"
 
 
+def reshaped(found: Estimate, shape: tuple[int, ...]) -> Estimate:
+    """Return an estimate whose arrays have another shape; numbers for ()."""
+    names = ("value", "error", "effective", "degrees")
+    return attrs.evolve(found, **{n: getattr(found, n).reshape(shape)[()] for n in names})
+
+
 _PLACES = 1001  # of an interval, among which the shortest is looked for
 
 

@@ -40,12 +40,15 @@ class EvaluatedDraws:
         Part of the evaluations that is farther out.
     outer
         Draws there; None where all evaluations are draws of V.
+    log_densities : ndarray of shape (n,), optional
+        Of draws of an earlier question: the logarithm of the density that they are of.
     """
 
     positions: FloatArray
     values: FloatArray
     share: float = 0.0
     outer: OuterSample | None = None
+    log_densities: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -53,6 +56,8 @@ class EvaluatedDraws:
     @property
     def log_surrogate_weights(self) -> FloatArray:
         """Log of the surrogate's density over the mixture's, shape (n,)."""
+        if self.log_densities is not None:
+            return -self.values - self.log_densities
         return self.log_surrogate_weights_at(self.values)
 
     def log_surrogate_weights_at(self, values: FloatArray) -> FloatArray:
@@ -176,8 +181,15 @@ class CrossFit:
 
         Where the variance of a ratio is large, draws of one surrogate say little of the other.
         """
-        spread = np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max()
-        return bool(spread <= 1.0 and self.apply(found).variance < found.variance)
+        return self.complaint is None and self.apply(found).variance < found.variance
+
+    @property
+    def complaint(self) -> str | None:
+        """Why these surrogates are too far from that of the draws, or None."""
+        spread = float(np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max())
+        return (
+            None if spread <= 1.0 else f"surrogates differ, their ratio has variance {spread:.2g}"
+        )
 
 
 def is_worth_it(found: Round) -> bool:

@@ -54,7 +54,8 @@ QUESTIONS = {
     "settings": "reference/parts",
     "glossary": "reference/notation",
     "changelog": "changelog",
-    "cite": "cite",
+    "cite": "installation",
+    "several modes": "how-to/several-modes",
 }
 
 

@@ -114,9 +114,9 @@ def test_a_schedule_that_keeps_its_word_is_believed(after):
 def test_a_kernel_that_changes_among_draws_is_seen_though_nobody_says_so(monkeypatch):
     from surrokit.kernel.kernel import Moves
 
-    def retuned(self, rng, *, tune):
+    def retuned(self, rng, **options):
         self.sampler = attrs.evolve(self.sampler)
-        return before(self, rng, tune=tune)
+        return before(self, rng, **options)
 
     assert sampled().adaptation.frozen_before_draws
     before = Moves.transition

@@ -12,7 +12,6 @@ from surrokit.targets.estimates import noise_of
 from surrokit.weighted.correction import Values, correct
 from surrokit.weighted.round import Round
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
 
@@ -130,9 +129,7 @@ def test_chains_on_unbiased_estimates_say_what_they_draw_from():
 def test_the_covariance_of_a_process_is_an_error_of_means():
     """Of U + a q, with a ~ N(0, s^2), the mean of a normal draw is -a: its error is s."""
     draws = np.random.default_rng(2).standard_normal((4, 500, 1))
-    found = Round(
-        draws=draws, evaluated=np.zeros((3, 1)), log_weights=np.zeros(3), learnt=3
-    )
+    found = Round(draws=draws, evaluated=np.zeros((3, 1)), log_weights=np.zeros(3), learnt=3)
     values = Values(draws=draws, evaluated=np.zeros((3, 1)))
     plain = correct(found, values)
     factor = 0.3 * draws[:, ::4, :]

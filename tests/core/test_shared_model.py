@@ -236,3 +236,120 @@ def test_the_file_of_a_model_is_no_runs(tmp_path):
     sk.sample(posterior, sampler=PATHS, path=tmp_path / "run", **SIZES)
     with pytest.raises(LedgerError, match="is of a run or another model"):
         kept(Decay(), tmp_path / "run")
+
+
+# --- what is known answers ---
+
+WEIGHED = {
+    "correction": ("weights", {"chains": 16, "warmup": 60, "effective": 800}),
+    "sampler": "hmc",
+    "surrogate": ("additive", {"n_nodes": 60}),
+    "explorer": "rounds",
+    "seed": 3,
+    "progress": False,
+}
+PRIOR = sk.gaussian_prior([2.0, 1.0], 1.0)
+
+
+def truth(noise_sd, prior):
+    """Return means and sds on a grid, and the logarithm of the evidence."""
+    axes = np.linspace(1.2, 3.0, 500), np.linspace(0.2, 1.4, 500)
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    outputs = grid[:, :1] * np.exp(-grid[:, 1:] * TIMES)
+    logs = scipy.stats.norm(outputs, noise_sd).logpdf(DATA).sum(axis=1)
+    logs -= prior.value_and_gradient(grid)[0]
+    mass = np.exp(logs - logs.max())
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    mean = mass @ grid / mass.sum()
+    sd = np.sqrt(mass @ np.square(grid - mean) / mass.sum())
+    return mean, sd, logs.max() + np.log(mass.sum() * cell)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A model in a file after a hundred calls."""
+    path = tmp_path_factory.mktemp("asked") / "model"
+    first = kept(Decay(), path).posterior(data=DATA, noise_sd=0.1, prior=PRIOR)
+    run = sk.sample(first, max_calls=100, **WEIGHED)
+    assert run.answer is not None
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+@pytest.mark.parametrize(("noise_sd", "mean"), [(0.1, 2.0), (0.12, 2.0), (0.1, 2.4)])
+def test_other_errors_and_priors_are_answered_without_a_call(asked, noise_sd, mean):
+    """Means, sds and the evidence within four errors, in a later session."""
+    decay, prior = Decay(), sk.gaussian_prior([mean, 1.0], 1.0)
+    target = kept(decay, asked).posterior(data=DATA, noise_sd=noise_sd, prior=prior)
+    before = len(decay.at)
+    run = sk.sample(target, max_calls=0, **WEIGHED)
+    assert (len(decay.at), run.total_calls, run.accepted) == (before, 0, True)
+    figures, (means, sds, log_evidence) = run.weights.figures, truth(noise_sd, prior)
+    for found, exact in ((figures.mean, means), (figures.sd, sds)):
+        assert (found.error < 0.06 * sds).all()
+        assert (np.abs(found.value - exact) < 4.0 * found.error).all()
+    evidence = run.log_evidence()
+    assert abs(evidence.value - log_evidence) < 4.0 * evidence.error
+    assert np.isfinite(run.kept.outputs).all()
+
+
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.parametrize(
+    ("observed", "reason"),
+    [({"noise_sd": 0.6}, "What is known does not answer: "), ({"noise_sd": "estimate"}, "")],
+)
+def test_what_does_not_reach_is_refused_with_the_calls_that_it_takes(asked, observed, reason):
+    run = sk.sample(kept(Decay(), asked).posterior(data=DATA, **observed), max_calls=0, **WEIGHED)
+    assert (run.total_calls, run.accepted) == (0, False)
+    assert f"at least 20 more are needed{'. ' if reason else ''}{reason}" in str(run.verdict)
+    assert "by 0" not in str(run.verdict)
+
+
+@pytest.mark.filterwarnings("ignore:there was one round", "ignore:the standard deviation of")
+def test_a_scale_that_is_estimated_learns_from_what_is_known(asked):
+    """Twenty calls for three numbers; a start takes more without."""
+    target = kept(Decay(), asked).posterior(data=DATA, noise_sd="estimate", prior=None)
+    run = sk.sample(target, max_calls=20, **WEIGHED)
+    assert run.answer is not None
+    assert run.total_calls == 20
+    long = sk.sample(target, sampler="hmc", chains=8, draws=2000, seed=5, progress=False)
+    flat = long.draws.reshape(-1, 3)
+    figures = run.weights.figures
+    assert (np.abs(figures.mean.value - flat.mean(axis=0)) < 0.15 * flat.std(axis=0)).all()
+    assert (np.abs(figures.sd.value / flat.std(axis=0) - 1.0) < 0.15).all()
+
+
+def test_a_run_without_calls_goes_on_from_its_file(asked, tmp_path):
+    given = {"data": DATA, "noise_sd": 0.1, "prior": PRIOR}
+    with pytest.warns(sk.errors.SamplingWarning, match="there was one round"):
+        run = sk.sample(
+            kept(Decay(), asked).posterior(**given), max_calls=0, path=tmp_path / "run", **WEIGHED
+        )
+    with pytest.warns(sk.errors.SamplingWarning, match="there was one round"):
+        again = sk.resume(tmp_path / "run", kept(Decay(), asked).posterior(**given), progress=False)
+    assert_array_equal(again.draws, run.draws)
+    assert_array_equal(again.weights.figures.mean.value, run.weights.figures.mean.value)
+
+
+def test_nothing_is_known_of_a_target_that_was_never_evaluated():
+    with pytest.raises(ConfigurationError, match=r"max_calls is 0, and nothing is known"):
+        sk.sample(declared(Decay()).posterior(data=DATA, noise_sd=0.1), max_calls=0, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore:there was one round")
+def test_outputs_are_the_surrogates_but_where_they_were_evaluated(asked):
+    decay = Decay()
+    target = kept(decay, asked).posterior(data=DATA, noise_sd=0.11, prior=PRIOR)
+    run = sk.sample(target, max_calls=40, **WEIGHED)
+    at = run.evaluated
+    assert at.shape == run.draws.shape[:2]
+    assert 0 < at.sum() < at.size
+    exact = np.array([decay.outputs(q) for q in run.draws[at]])
+    assert_array_equal(run.outputs[at], exact)
+    tree = run.to_arviz()
+    for group in ("posterior_predictive", "log_likelihood"):
+        assert "the surrogate's, but evaluated at" in tree[group].attrs["outputs"]
+    settings = {"sampler": "hmc", **SIZES}
+    chains = sk.sample(target, **settings)
+    assert chains.evaluated.all()
+    assert chains.to_arviz()["log_likelihood"].attrs["outputs"] == "evaluated"

@@ -57,6 +57,30 @@ def test_a_study_by_tables(command, tmp_path):
     assert np.array_equal(printed, asked)
 
 
+def test_quantities_are_read_from_columns_that_are_named(command, tmp_path):
+    file, table = tmp_path / "a", tmp_path / "done.csv"
+    settings = {"sampler": "random-walk", "warmup": 4, "draws": 4, "chains": 2, "seed": 1}
+    study = sk.study(file, parameters={"x": None}, **settings)
+    named = ("--quantity", "mass", "--quantity", "pair")
+    while not study.done:
+        rows = [(x, -0.5 * x * x, x, x, -x, "late") for x in study.ask()[:, 0].tolist()]
+        head = ["x", "log_density", "mass", "pair[0]", "pair[1]", "remark"]
+        with table.open("w", newline="") as to:
+            csv.writer(to).writerows([head, *([*map(repr, row[:5]), row[5]] for row in rows)])
+        assert command("tell", file, table, *named)[0] == 0
+        study = sk.study(file)
+    np.testing.assert_array_equal(study.run["mass"], study.run["x"])
+    np.testing.assert_array_equal(study.run["pair"][..., 1], -study.run["x"])
+
+
+def test_a_quantity_without_a_column_is_an_error(command, tmp_path):
+    sk.study(tmp_path / "a", parameters={"x": None}, seed=1)
+    (tmp_path / "done.csv").write_text("x,log_density\n1.0,-0.5\n")
+    code, _, err = command("tell", tmp_path / "a", tmp_path / "done.csv", "--quantity", "mass")
+    assert code == 1
+    assert "has no column mass; it has x, log_density" in err
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -174,8 +174,8 @@ def test_an_indefinite_hessian_is_no_obstacle():
 
 def test_a_bound_that_is_too_small_stops_the_run():
     class Optimist(Wrapped):
-        def row_bounds(self, factor, order=2):
-            return 0.05 * self.inner.row_bounds(factor, order)
+        def row_bounds(self, factor, order=2, ball=None):
+            return 0.05 * self.inner.row_bounds(factor, order, ball)
 
     correction = prepared(lambda: Optimist(MODELS["logistic"]()))
     start, end = move(correction, 2.0)
@@ -238,8 +238,8 @@ def test_rows_are_drawn_in_proportion_to_their_bounds():
 @pytest.mark.parametrize("bound", [np.inf, np.nan])
 def test_bounds_without_a_sum_are_refused(bound):
     class Boundless(Wrapped):
-        def row_bounds(self, factor, order=2):
-            return np.append(self.inner.row_bounds(factor, order)[1:], bound)
+        def row_bounds(self, factor, order=2, ball=None):
+            return np.append(self.inner.row_bounds(factor, order, ball)[1:], bound)
 
     with pytest.raises(NumericalError, match="must have a finite sum"):
         PoissonEstimator.at(np.zeros(3), np.eye(3), Boundless(MODELS["logistic"]()))

@@ -73,7 +73,7 @@ def test_points_are_chosen_that_tell_most_of_the_mass():
     process = QuadraticProcess.fit(rows, Whitening.identity(2)).process
     groups = [[4.0, 0.0], [0.0, -4.0]]
     near = np.concatenate([at + 0.1 * rng.standard_normal((30, 2)) for at in groups])
-    among = np.concatenate([near, [[-4.0, 4.0]]])
+    among = np.concatenate([near, [[-8.0, 8.0]]])
     assert np.argmax(process.variance(among)) == 60
     chosen = choose(process, among, 2, 0.0)
     assert chosen[0] < 60

@@ -10,6 +10,7 @@ from surrokit_gp.quadratic import (
     QuadraticProcess,
     flat_from,
     flattened,
+    follow_quadratic,
     refocus,
     scales_of,
 )
@@ -54,18 +55,24 @@ def test_values_are_kept_where_density_is_and_flattened_above():
     evaluations = Evaluations(positions=points(5), values=values)
     rows = TrainingRows.of(evaluations, "full")
     order = np.argsort(rows.values, kind="stable")
-    flat, noise = flattened(rows).values[order], flattened(rows).tail_sd[order]
+    found = flattened(rows, np.full(5, 5.0))
+    flat, noise = found.values[order], found.tail_sd[order]
     np.testing.assert_allclose(flat[:2], [5.0, 5.0 + top])
     np.testing.assert_allclose(flat[2], 5.0 + top * (1.0 + np.log(2.0)))
     assert flat[3] < flat[4] < 1e5
     assert noise[0] == noise[1] == 0.0 < noise[2] < noise[4]
+    # a trend that foresees them leaves nothing to explain
+    np.testing.assert_allclose(flattened(rows, rows.values).values, rows.values)
 
 
 def test_the_quadratic_has_a_kernel_that_knows_no_direction(rng):
-    _, sd = scales_of(np.append(np.zeros(DIM + 1), np.log(2.0)))
+    _, sd = scales_of(np.append(np.zeros(DIM + 1), [np.log(2.0), 0.0]))
     a, b = rng.standard_normal((4, DIM)), rng.standard_normal((5, DIM))
     found = features("quadratic", a) * sd**2 @ features("quadratic", b).T
     np.testing.assert_allclose(found, 4.0 * np.square(1.0 + a @ b.T / DIM))
+    _, alone = scales_of(np.append(np.zeros(DIM + 1), [np.log(2.0), np.log(0.1)]))
+    products = np.isclose(features("quadratic", np.eye(DIM)), 0.0).all(axis=0)
+    np.testing.assert_allclose(alone, np.where(products, 0.1, 1.0) * sd)
 
 
 def test_a_process_meets_its_points_and_is_sure_there():
@@ -116,11 +123,28 @@ def test_coordinates_follow_draws_within_limits():
     np.testing.assert_allclose(
         np.sqrt(np.diag(found.factor @ found.factor.T)), [1.5, 0.5, 2.0], rtol=0.05
     )
-    hot = refocus(start, draws, temperature=4.0, centre=np.zeros(DIM), shrink=0.5)
-    np.testing.assert_allclose(hot.mean, 0.0)
+    hot = refocus(start, draws, temperature=4.0)
     np.testing.assert_allclose(
-        np.sqrt(np.diag(hot.factor @ hot.factor.T)), [0.375, 0.15, 1.0], rtol=0.05
+        np.sqrt(np.diag(hot.factor @ hot.factor.T)), [0.75, 0.3, 2.0], rtol=0.05
     )
+
+
+def ridge(positions):
+    return 0.5 * np.square(TASK.apply(positions) * [1.0, 100.0, 100.0]).sum(axis=1)
+
+
+def test_a_quadratic_through_far_values_gives_the_coordinates_of_a_thin_ridge():
+    positions, n = points(12, scale=3.0), 12  # of ten coefficients
+    found, known = follow_quadratic(TASK, positions, ridge(positions))
+    assert known
+    np.testing.assert_allclose(
+        0.5 * np.square(found.apply(positions)).sum(axis=1), ridge(positions)
+    )
+    start = Whitening.identity(DIM)
+    assert follow_quadratic(start, positions[: n - 1], ridge(positions)[: n - 1]) == (start, False)
+    # values that are no quadratic, and a saddle
+    for values in (np.sin(5.0 * positions).sum(axis=1), positions[:, 0] * positions[:, 1]):
+        assert follow_quadratic(TASK, positions, values) == (TASK, False)
 
 
 @pytest.mark.parametrize("highest", [None, 1e300])

@@ -227,7 +227,7 @@ def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
 @pytest.mark.parametrize(
     ("settings", "free"),
     [
-        ({"step_size": None, "metric": DenseMetric()}, {"step_size", "metric"}),
+        ({"step_size": None, "metric": DenseMetric()}, {"step_size", "metric", "heavy_warp"}),
         ({"metric": DenseMetric()}, {"metric"}),
         ({}, set()),
     ],
