@@ -94,7 +94,7 @@ class TrainingRows:
             gradients=np.full((n, dim), np.nan) if known is None else known,
             copies=groups.copies,
             tail_sd=np.zeros(n),
-            **({} if rows.noise_sd is None else {"noise_sd": groups.first_known(rows.noise_sd)}),
+            noise_sd=np.zeros(n) if rows.noise_sd is None else groups.first_known(rows.noise_sd),
         )
         if tail == "full" or not n:
             return distinct

@@ -27,6 +27,9 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.functions import PotentialOfOutputs, gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray, Pair
 
+FAILED = 10
+"""Rows at which a cheap model must have failed, and at all, to be given up."""
+
 SCALED_FROM = 5
 """Rows for each parameter from which on a cheap model's values are scaled."""
 
@@ -57,13 +60,15 @@ class CheapModel:
         self.calls.begin(len(positions))
         with np.errstate(all="ignore"):
             values, slopes = self._bound.value_and_gradient(positions)
-        return self._checked(np.array(values), np.array(slopes))
+        values, slopes = self._checked(np.array(values), np.array(slopes))
+        return values, slopes
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return C, shape (n,); NaN where it fails."""
         self.calls.begin(len(positions))
         with np.errstate(all="ignore"):
-            return self._checked(np.array(self._bound.value(positions)))[0]
+            values = np.array(self._bound.value(positions))
+        return self._checked(values)[0]
 
     def forward(self, positions: FloatArray) -> FloatArray:
         """Return outputs, shape (n, m); NaN where it fails."""
@@ -79,7 +84,8 @@ class CheapModel:
             outputs, slopes = map(np.array, self._bound.forward_and_jacobian(positions))
         if not outputs.shape[1]:
             slopes = np.full((len(slopes), self.n_outputs, positions.shape[1]), np.nan)
-        return self._checked(self._of_map(outputs), slopes)
+        outputs, slopes = self._checked(self._of_map(outputs), slopes)
+        return outputs, slopes
 
     def _of_map(self, outputs: FloatArray) -> FloatArray:
         """Return outputs (n, m), as many as the target's where the model has failed everywhere."""
@@ -87,7 +93,7 @@ class CheapModel:
             return outputs
         return np.full((len(outputs), self.n_outputs), np.nan)
 
-    def _checked(self, *results: FloatArray) -> Any:
+    def _checked(self, *results: FloatArray) -> tuple[FloatArray, ...]:
         """Return results with NaN in all rows of which one number is not finite, and count them."""
         bad = np.zeros(len(results[0]), dtype=bool)
         for array in results:
@@ -116,6 +122,10 @@ class Normal:
         found = Whitening.of(near.positions, weights, drops_noise=True)
         wide = Whitening(mean=found.mean, factor=1.5 * found.factor)
         return cls(whitening=wide, level=float(near.values.min()))
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        """Return -log density but for a constant, shape (n,)."""
+        return self.value_and_gradient(positions)[0]
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return -log density but for a constant, shape (n,), and its gradient, shape (n, dim)."""
@@ -150,7 +160,7 @@ class Corrected:
     Beyond the rows that it has learnt from, r is what it is at their border.
     """
 
-    cheap: CheapModel
+    cheap: CheapModel | Normal
     dim: int
     scale: float = 1.0
     level: float = 0.0
@@ -341,6 +351,8 @@ class CheapLearner:
         normal = Normal.about(exact)
         near = near_least(exact).values.max(initial=-np.inf)
         used = np.isfinite(there.values) & (exact.values <= near)
+        if len(exact) >= FAILED and not used.any() and normal is not None:
+            return self._without_cheap(exact, normal)
         exact, there = exact.take(used), there.take(used)
         if self.energy is None:
             return self._correct_values(exact, there, normal)
@@ -360,6 +372,15 @@ class CheapLearner:
         return CorrectedMap(
             cheap=self.cheap, energy=self.energy, dim=self.dim, rest=rest, stands_in=normal
         )
+
+    def _without_cheap(self, exact: Evaluations, normal: Normal) -> Corrected:
+        """Return a surrogate in which a normal density is in the place of the cheap model."""
+        if self.energy is not None:  # whose outputs there are none of
+            return Corrected(cheap=normal, dim=self.dim)
+        near = near_least(exact)
+        values, gradients = normal.value_and_gradient(near.positions)
+        there = Evaluations(positions=near.positions, values=values, gradients=gradients)
+        return attrs.evolve(self._correct_values(near, there, normal), cheap=normal)
 
     def _correct_values(
         self, exact: Evaluations, there: Evaluations, normal: Normal | None
@@ -388,17 +409,26 @@ class CheapLearner:
     def _fit_rest(self, left: Evaluations, errors: FloatArray) -> Potential | None:
         """Return a surrogate of the difference; None where the cheap model's errors (n,) are less.
 
-        A solver with a loose tolerance differs by noise, which nothing learns.
+        That is judged by a fifth of the rows. A solver with a loose tolerance differs by noise,
+        which nothing learns.
         """
+        last = np.arange(len(left)) % 5 == 4
+        if last.sum() >= 2:
+            judged = self._fit_fresh(left.take(~last))
+            if judged is None:
+                return None
+            new = judged.value(left.positions[last]) - left.values[last]
+            if not np.var(new) <= np.var(errors[last]):
+                return None
+        return self._fit_fresh(left)
+
+    def _fit_fresh(self, rows: Evaluations) -> Potential | None:
         learner = self.fresh.restore(copy.deepcopy(self.fresh.state()))
-        learner.observe(left)
+        learner.observe(rows)
         try:
-            found = learner.fit()
+            return learner.fit()
         except SurrogateFitError:
             return None
-        quality = fit_quality_of(found)
-        is_worse = quality is not None and quality.variance > float(np.var(errors))
-        return None if is_worse else found
 
     def state(self) -> dict[str, Any]:
         """Return all rows, with what the cheap model gives there."""

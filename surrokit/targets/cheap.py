@@ -12,7 +12,7 @@ from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import Scaled, Scaling
 from surrokit.errors import ConfigurationError, ShapeError
-from surrokit.model.model import PassingWrapper, Wrapper
+from surrokit.model.model import PassingWrapper
 from surrokit.potentials import OF_A_POTENTIAL, Potential, find_within
 from surrokit.targets.bounds import LiftedPotential, parameters_of, transform_of
 from surrokit.types import Capabilities
@@ -75,8 +75,9 @@ def with_cheap(target: Potential, cheap: Any) -> Potential:
     """
     parameters = parameters_of(target)
     reported = getattr(getattr(cheap, "kept", cheap), "transform", None)
-    is_fit = hasattr(cheap, "surrogate") and isinstance(reported, CoordinateMap)
-    if is_fit:
+    is_fit = False
+    if hasattr(cheap, "surrogate") and isinstance(reported, CoordinateMap):
+        is_fit = True
         cheap = _on_line_of(target, cheap.surrogate, reported)
     missing = [name for name in OF_A_POTENTIAL if not hasattr(cheap, name)]
     if missing:
@@ -98,7 +99,7 @@ def _on_line_of(target: Potential, surrogate: Any, reported: CoordinateMap) -> A
     """Return the surrogate of a run, whose coordinates may be of like scale, on a target's line."""
     if surrogate is None or not isinstance(reported, Scaled):
         return surrogate
-    back = np.linalg.inv(reported.scaling.matrix)
+    back = np.linalg.inv(reported.scaling.matrix).astype(np.float64)
     scaling = Scaling(-back @ reported.scaling.shift, back)
     return _Moved(surrogate, scaling, parameters_of(target), transform_of(target))
 
@@ -107,12 +108,12 @@ def cheap_of(target: Potential) -> Potential | None:
     """Return the cheap model of a target, in its coordinates; None without one."""
     if isinstance(target, Paired):
         return target.cheap
-    if not isinstance(target, Wrapper):
-        return None
-    found = cheap_of(target.inner)
+    inner: Potential | None = getattr(target, "inner", None)
+    found = None if inner is None else cheap_of(inner)
     if found is None or not isinstance(target, LiftedPotential):
         return found
-    return _Moved(found, target.inner_map, target.parameters, target.transform)
+    lifted: Any = target
+    return _Moved(found, lifted.inner_map, lifted.parameters, lifted.transform)
 
 
 def is_fit(target: Potential) -> bool:

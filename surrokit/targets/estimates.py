@@ -80,4 +80,5 @@ def declare_noise(target: Potential, noise_sd: object, estimate: object) -> Pote
 
 def noise_of(potential: Potential) -> Noise | None:
     """Return the noise that a target declares; None where its values are exact."""
-    return find_within(potential, "noise", Noise)
+    found: Noise | None = find_within(potential, "noise", Noise)
+    return found
