@@ -297,13 +297,13 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
 
 
 NOISY = 10
-"""Values at one position by which the noise of values is known, where nothing else tells it."""
+"""Values at one position by which the noise of values is known, where nothing else shows it."""
 
 
 def look_at_noise(target: RecordingPotential, surrogate: Potential | None) -> None:
     """Note how large the noise of values is: as declared or returned, by a process, or by calls.
 
-    Where nothing else tells it, the latest position is evaluated some times more.
+    Where nothing else shows it, the latest position is evaluated some times more.
     """
     noise, account = target.noise, target.rejections.account
     if noise is None:

@@ -14,6 +14,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import all_finite, check_positions
 from surrokit.capabilities import BY_NAME, CallKind, Method
+from surrokit.cheap import CheapModel
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import count_calls
@@ -38,7 +39,6 @@ from surrokit.potentials import (
     with_rows,
     with_vjp,
 )
-from surrokit.surrogate.cheap import CheapModel
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
 from surrokit.targets.estimates import NOISE_SD, RETURNED, Noise, noise_of

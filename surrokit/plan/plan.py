@@ -19,6 +19,7 @@ from surrokit.capabilities import (
     reasons_of,
     require,
 )
+from surrokit.cheap import cheap_learner
 from surrokit.cost.budget import Budget
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.interfaces import (
@@ -46,7 +47,6 @@ from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
-from surrokit.surrogate.cheap import cheap_learner
 from surrokit.targets.cheap import cheap_of, is_fit
 from surrokit.types import Capabilities
 

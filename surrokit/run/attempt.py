@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
+from surrokit.cheap import CheapLearner
 from surrokit.cost.budget import Budget
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring import next_of
@@ -41,7 +42,6 @@ from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
 from surrokit.run.book import Book
 from surrokit.run.learning import InUse, Learning
-from surrokit.surrogate.cheap import CheapLearner
 from surrokit.surrogate.training import training_rows
 from surrokit.targets.check import check_start
 from surrokit.types import FloatArray

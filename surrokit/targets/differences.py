@@ -117,6 +117,11 @@ class Differences(PassingWrapper):
     curvatures: FloatArray | None = None
 
     def __attrs_post_init__(self) -> None:
+        if noise_of(self.inner) is not None:
+            raise ConfigurationError(
+                "differences of values with noise show nothing of the gradient; leave "
+                "gradient='differences' out"
+            )
         if GRADIENT in self.inner.capabilities:
             raise ConfigurationError(
                 "the target has a gradient, so there is nothing to make of differences; leave "

@@ -247,11 +247,6 @@ def potential(
         ),
         Plausible.declare(plausible, declared),
     )
-    if by_differences and (noise_sd is not None or estimate is not None):
-        raise ConfigurationError(
-            "differences of values that are estimates tell nothing of the gradient; leave "
-            "gradient='differences' out"
-        )
     bounded = declare_noise(with_bounds(inner, declared), noise_sd, estimate)
     return Differences(bounded) if by_differences else bounded
 

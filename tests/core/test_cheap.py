@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import ks_2samp
 
 import surrokit as sk
+from surrokit.cheap import cheap_learner
 from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 from surrokit.interfaces import LearningProblem
 from surrokit.potentials import with_gradient
-from surrokit.surrogate.cheap import cheap_learner
 from surrokit.targets.bounds import transform_of
 from surrokit.targets.cheap import cheap_of
 from surrokit.targets.scaling import scaled

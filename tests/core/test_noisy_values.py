@@ -33,7 +33,7 @@ def noisy(sd, seed, **declared):
         ({"noise_sd": -1.0}, r"noise_sd must be a positive number, .* got -1.0"),
         ({"noise_sd": "large"}, r"noise_sd must be .* got 'large'"),
         ({"estimate": "exact"}, r"estimate must be 'unbiased', got 'exact'"),
-        ({"noise_sd": 1.0, "gradient": "differences"}, r"tell nothing of the gradient"),
+        ({"noise_sd": 1.0, "gradient": "differences"}, r"show nothing of the gradient"),
     ],
 )
 def test_what_is_no_noise_is_an_error(declared, said):
