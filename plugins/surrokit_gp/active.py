@@ -243,8 +243,7 @@ class _Search:
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
         size = self.spread
         if n_judges:
-            square = float(np.mean(np.square(np.clip(errors, -20.0, 20.0))))
-            size = math.sqrt(max(square - noise**2, 0.0))
+            size = _size_beside(noise, errors)
         if temperature == 1.0:
             judges = np.concatenate([self.judges, chosen[:n_judges]])
             self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
@@ -310,6 +309,12 @@ class _Search:
         if not np.isfinite(self.values[rows]).all():
             return None
         return ChainState(positions=self.positions[rows], values=self.values[rows], cache={})
+
+
+def _size_beside(noise: float, errors: FloatArray) -> float:
+    """Return the root mean square of errors (n,), less what noise makes of it."""
+    square = float(np.mean(np.square(np.clip(errors, -20.0, 20.0))))
+    return math.sqrt(max(square - noise**2, 0.0))
 
 
 def choose(

@@ -198,8 +198,7 @@ def run(
                 book.look_again()
                 attempt.draw()
             book.look_again()
-            book.look_at_noise(attempt.surrogate)
-            book.look_beyond()
+            book.look_beyond(attempt.surrogate)
             attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
@@ -234,7 +233,7 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)
-            book.look_beyond()
+            book.look_beyond(attempt.surrogate)
         return
     _carry(error, attempt.outcome())
     if error is end:
