@@ -132,7 +132,8 @@ class Rounds:
         known = self._survey(start)
         recalls = start.past is not None or known.suffices(start.known)
         # of a cheap model there is a surrogate before anything is evaluated
-        first = None if recalls else start.fit(Evaluations.empty(known.dim))
+        has_cheap = bool(getattr(start.potential, "cheap", ()))
+        first = start.fit(Evaluations.empty(known.dim)) if has_cheap and not recalls else None
         if first is not None and GRADIENT in first.capabilities and start.known is None:
             queue = yield from self._follow(first, known, start, rng)
         else:
