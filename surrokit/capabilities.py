@@ -95,13 +95,17 @@ OF_ROWS: Capabilities = frozenset({ROWS, ROWS_THIRD_ORDER, ROWS_IN_BALLS, ROWS_D
 VARIANCE = "variance"
 """``variance(positions) -> (n,)``: predictive variance of a fitted surrogate, in nats squared."""
 
+COVARIANCE = "covariance"
+"""``covariance(positions) -> (n, n)``, and ``noise_sd``: what a fitted process does not know of U,
+at positions together, and the noise of values that it has found; with ``variance``."""
+
 INITIAL = "initial"
 """``initial(rng, n) -> (n, dim)``: starting positions for chains."""
 
 KNOWN: Capabilities = frozenset(
     {
         *(GRADIENT, GRADIENT_ALONE, *HESSIANS, CONVEX, GAUSSIAN, *METRICS),
-        *(FORWARD, JACOBIAN, VJP, *OF_ROWS, VARIANCE, INITIAL),
+        *(FORWARD, JACOBIAN, VJP, *OF_ROWS, VARIANCE, COVARIANCE, INITIAL),
     }
 )
 """All names above."""
@@ -138,9 +142,10 @@ def require(
 
 
 CallKind: TypeAlias = Literal[
-    "value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"
+    "value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows", "cheap"
 ]
-"""Kinds of exact calls, counted in positions (``rows``: in data rows)."""
+"""Kinds of calls, counted in positions (``rows``: in data rows). Those of a ``cheap`` model beside
+the target are not exact, and count for no limit."""
 
 CALL_KINDS: tuple[CallKind, ...] = get_args(CallKind)
 """All kinds of exact calls."""

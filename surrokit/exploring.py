@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,16 @@ def evaluate_alone(potential: Potential, positions: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         values = potential.value(positions)
     return np.where(np.isnan(values), np.inf, values)
+
+
+def noise_at(potential: Potential, positions: FloatArray) -> FloatArray:
+    """Return the standard deviation of the noise of the latest values at positions (n, dim), (n,).
+
+    It is 0 where values are exact, and NaN where it is not known.
+    """
+    asked: Any = getattr(potential, "noise_sd", None)
+    found = None if asked is None else asked(positions)
+    return np.zeros(len(positions)) if found is None else np.asarray(found)
 
 
 def evaluate_with_gradients(

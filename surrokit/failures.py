@@ -45,7 +45,10 @@ class Recheck:
     ``near`` of those that failed last lie near the chains. ``tried`` of them were evaluated, after
     so many ``retries`` each, and ``worked`` did not fail again. ``infinite`` of those with an
     infinite U were, and ``finite`` had a finite one. ``apart`` are two values of U at one position
-    that differ; None where there are none.
+    that differ; None where there are none. ``noise_sd`` is the standard deviation of U's noise, as
+    declared or as found; None where values are exact, and NaN where it is not known. ``unbiased``
+    says that the user declares estimates of the density to have the right mean. At ``cheap_failed``
+    positions a cheap model beside the target failed.
     """
 
     tried: int = 0
@@ -55,6 +58,9 @@ class Recheck:
     infinite: int = 0
     finite: int = 0
     near: int = 0
+    noise_sd: float | None = None
+    unbiased: bool = False
+    cheap_failed: int = 0
 
     @property
     def rate(self) -> float:

@@ -55,6 +55,9 @@ class Evaluations:
     weights : array_like of shape (n,), optional
         How often each row counts in a fit; once unless given. Weights are for fits to data: rows of
         a run have none.
+    noise_sd : array_like of shape (n,), optional
+        Standard deviation of the noise of each value, in nats; NaN where values are noisy and it is
+        not known by how much. None of exact values.
     log_densities : array_like of shape (n,), optional
         Log density, in these coordinates, by which each position was drawn at random; NaN in rows
         where it is not known.
@@ -71,6 +74,7 @@ class Evaluations:
     outputs: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     jacobians: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     weights: FloatArray | None = attrs.field(default=None, converter=_optional_array)
+    noise_sd: FloatArray | None = attrs.field(default=None, converter=_optional_array)
     log_densities: FloatArray | None = attrs.field(default=None, converter=_optional_array)
 
     def __attrs_post_init__(self) -> None:
@@ -84,6 +88,7 @@ class Evaluations:
             ("values", self.values, (n,)),
             ("gradients", self.gradients, (n, dim)),
             ("weights", self.weights, (n,)),
+            ("noise_sd", self.noise_sd, (n,)),
             ("log_densities", self.log_densities, (n,)),
         ]
         if self.outputs is None and self.jacobians is not None:
@@ -144,7 +149,8 @@ class Evaluations:
                 name: _join_optional(blocks, name)
                 for name in ("gradients", "outputs", "jacobians", "log_densities")
             },
-            weights=_join_weights(blocks),
+            weights=_join_or(blocks, "weights", 1.0),
+            noise_sd=_join_or(blocks, "noise_sd", 0.0),
         )
 
     def take(self, rows: npt.NDArray[np.int64] | BoolArray | slice) -> Evaluations:
@@ -178,11 +184,15 @@ def _join_optional(blocks: list[Evaluations], name: str) -> FloatArray | None:
     )
 
 
-def _join_weights(blocks: list[Evaluations]) -> FloatArray | None:
-    if all(block.weights is None for block in blocks):
+def _join_or(blocks: list[Evaluations], name: str, usual: float) -> FloatArray | None:
+    arrays: list[FloatArray | None] = [getattr(block, name) for block in blocks]
+    if all(array is None for array in arrays):
         return None
     return np.concatenate(
-        [np.ones(len(block)) if block.weights is None else block.weights for block in blocks]
+        [
+            np.full(len(block), usual) if array is None else array
+            for block, array in zip(blocks, arrays, strict=True)
+        ]
     )
 
 

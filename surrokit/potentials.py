@@ -42,6 +42,20 @@ class GradientPotential(Potential, Protocol):
         """Return U, shape (n,), and its gradient, shape (n, dim)."""
 
 
+class CovariancePotential(Potential, Protocol):
+    """A process about noisy values, with capability ``covariance``."""
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of values that was found, in nats."""
+
+    def variance(self, positions: FloatArray) -> FloatArray:
+        """Return the variance of U, shape (n,), without the noise of a value."""
+
+    def covariance(self, positions: FloatArray) -> FloatArray:
+        """Return the covariance of U at positions (n, dim) with one another, shape (n, n)."""
+
+
 class FullPotential(GradientPotential, Protocol):
     """A potential with all of these methods; those that its ``capabilities`` promise may be called.
 

@@ -36,6 +36,7 @@ from surrokit.surrogate.batch import batch_surrogate
 from surrokit.tables.glm import glm
 from surrokit.tables.rows import rows_potential
 from surrokit.targets.bounds import BoundedPotential
+from surrokit.targets.cheap import with_cheap
 from surrokit.targets.check import check_gradient
 from surrokit.targets.forward import forward_potential
 from surrokit.targets.functions import potential
@@ -49,7 +50,7 @@ except PackageNotFoundError:  # a bare checkout on the path
 
 # targets
 __all__ = ["potential", "forward_potential", "command_potential", "gaussian_prior", "observed"]
-__all__ += ["estimated", "rows_potential", "glm"]
+__all__ += ["estimated", "rows_potential", "glm", "with_cheap"]
 # parameters
 __all__ += ["real", "positive", "interval", "simplex", "ordered", "unit_vector"]
 __all__ += ["circular", "correlation", "Parameter", "Parameters", "BoundedPotential"]

@@ -12,7 +12,7 @@ import numpy as np
 from surrokit.arguments import fraction, optional_positive_integer
 from surrokit.capabilities import INITIAL
 from surrokit.errors import SurrogateFitError
-from surrokit.exploring import demand_warmup, evaluate_alone, idle
+from surrokit.exploring import demand_warmup, evaluate_alone, idle, noise_at
 from surrokit.interfaces import (
     ChainState,
     Correction,
@@ -37,6 +37,7 @@ from surrokit_gp.quadratic import (
     flat_from,
     follow_quadratic,
     refocus,
+    typical_noise,
 )
 from surrokit_gp.rows import TrainingRows
 
@@ -147,6 +148,7 @@ class _Search:
 
     def __init__(self, potential: Potential, positions: FloatArray, values: FloatArray) -> None:
         self.potential, self.positions, self.values = potential, positions, values
+        self.noise_sd = noise_at(potential, positions)
         self.n_starts = len(positions)
         self.box = positions[:0]  # where mass is expected, (2, dim)
         self.whitening: Whitening | None = None  # of the next process; None before there is one
@@ -156,7 +158,8 @@ class _Search:
         self.reach = 1.0  # how many times as far as draws of a normal target the wall lies
         self.unsure = 1.0  # part of the latest draws at which the process was not trusted
         # V - U at the latest draws of V itself, the judges; -inf where U is infinite
-        self.errors, self.judges = np.empty(0), positions[:0]
+        self.errors, self.judges, self.noise = np.empty(0), positions[:0], np.empty(0)
+        self.variance = 0.0  # of the last process, mean over its draws
 
     @property
     def best(self) -> FloatArray:
@@ -181,7 +184,10 @@ class _Search:
             return None
         if np.count_nonzero(fine) < 2:
             return 0.0
-        return float(fine.mean()) * expected_acceptance(float(np.var(self.errors[fine])))
+        variance = float(np.var(self.errors[fine]))
+        if self.noise.any():  # which makes up a part of it, and leaves the process unsure
+            variance = max(variance - float(np.square(self.noise[fine]).mean()), self.variance)
+        return float(fine.mean()) * expected_acceptance(variance)
 
     def findings(self, chains: ChainState, tuning: Tuning | None = None) -> Findings:
         """Return chains at likely points, and what is known of the target."""
@@ -199,7 +205,8 @@ class _Search:
         if self.whitening is None:
             self._begin(most, rng)
             return
-        self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
+        if not self.noise_sd.any():  # with noise values say too little of curvature
+            self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
         try:
             fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
@@ -221,28 +228,29 @@ class _Search:
         part = 0.0 if self.looked_about else 2.0 / 3.0 if temperature < WARM else 1.0 / 3.0
         n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
-        scouts = self._within_reach(self._scout(fitted, rng))
-        best = choose(
-            fitted.process, np.concatenate([draws, scouts]), batch - n_judges, 0.35 / temperature
-        )
-        chosen = np.concatenate([draws, scouts])[np.concatenate([few, best])]
+        noise = typical_noise(self.noise_sd, fitted.process.hyperparameters)
+        among = np.concatenate([draws, self._within_reach(self._scout(fitted, rng))])
+        best = choose(fitted.process, among, batch - n_judges, 0.35 / temperature, noise)
+        chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
         size = self.spread
         if n_judges:
-            size = float(np.sqrt(np.mean(np.square(np.clip(errors, -20.0, 20.0)))))
+            size = _size_beside(noise, errors)
         if temperature == 1.0:
             judges = np.concatenate([self.judges, chosen[:n_judges]])
             self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
+            self.noise = np.append(self.noise, np.full(n_judges, noise))[-JUDGED:]
             self.judges = judges[-max(JUDGED, self.n_starts) :]
         elif n_judges:  # draws of a flattened process do not count
-            self.errors, self.judges = np.empty(0), self.judges[:0]
+            self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
         if size > 5.0:  # nats: then its draws tell less than the points do
             self.whitening = about_lowest(*self._finite)
         else:
             self.whitening = refocus(self.whitening, draws, temperature)
         self.logs = fitted.logs
-        self.unsure = float(np.mean(fitted.variance(draws) > UNSURE**2))
+        variances = fitted.variance(draws)
+        self.unsure, self.variance = float(np.mean(variances > UNSURE**2)), float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
 
     @property
@@ -258,7 +266,8 @@ class _Search:
         """
         high = float(self.values.min()) + math.e * flat_from(len(self.best))
         shown = np.where(np.isfinite(self.values), self.values, high)
-        rows = TrainingRows.of(Evaluations(positions=self.positions, values=shown), "full")
+        found = Evaluations(positions=self.positions, values=shown, noise_sd=self.noise_sd)
+        rows = TrainingRows.of(found, "full")
         return QuadraticProcess.fit(rows, whitening, self.logs, reach=self.reach)
 
     def _within_reach(self, draws: FloatArray) -> FloatArray:
@@ -293,6 +302,7 @@ class _Search:
     def _evaluate(self, positions: FloatArray) -> FloatArray:
         """Return U, shape (m,), at more positions (m, dim)."""
         values = evaluate_alone(self.potential, positions)
+        self.noise_sd = np.concatenate([self.noise_sd, noise_at(self.potential, positions)])
         self.positions = np.concatenate([self.positions, positions])
         self.values = np.concatenate([self.values, values])
         return values
@@ -310,7 +320,15 @@ class _Search:
         return ChainState(positions=self.positions[rows], values=self.values[rows], cache={})
 
 
-def choose(process: FittedProcess, positions: FloatArray, n: int, power: float) -> IntArray:
+def _size_beside(noise: float, errors: FloatArray) -> float:
+    """Return the root mean square of errors (n,), less what noise makes of it."""
+    square = float(np.mean(np.square(np.clip(errors, -20.0, 20.0))))
+    return math.sqrt(max(square - noise**2, 0.0))
+
+
+def choose(
+    process: FittedProcess, positions: FloatArray, n: int, power: float, noise_sd: float = 0.0
+) -> IntArray:
     """Return which of ``positions (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
     The variance is summed over all positions with weights exp(-2 ``power`` V), given
@@ -322,8 +340,8 @@ def choose(process: FittedProcess, positions: FloatArray, n: int, power: float) 
     counts = np.exp(-2.0 * power * (heights - heights.min()))
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
-        # with noise of 0.01 nats: a point next to a chosen one tells nothing more
-        own = np.maximum(np.diag(left), 0.0) + 1e-4
+        # with noise of 0.01 nats at least: a point next to a chosen one tells nothing more
+        own = np.maximum(np.diag(left), 0.0) + max(noise_sd**2, 1e-4)
         gains = counts @ np.square(left) / own
         gains[chosen] = -1.0
         j = int(np.argmax(gains))

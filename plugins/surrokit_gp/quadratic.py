@@ -7,9 +7,9 @@ these. Each coefficient is normal, so that fewer values than coefficients do no 
 function has the squared-exponential covariance. A mean function of a quadratic with such a kernel
 is that of Acerbi (2018, arXiv:1810.05558).
 
-Of a process are sought log l_k, the log of the smooth function's standard deviation, log s, and the
-log of the factor. Their density is normal about the usual ones, as few values say little of so many
-scales.
+Of a process are sought log l_k, the log of the smooth function's standard deviation, that of the
+noise of values where they are noisy and it is not known, log s, and the log of the factor. Their
+density is normal about the usual ones, as few values say little of so many scales.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
-from surrokit.capabilities import GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
 from surrokit.surrogate.quality import FitQuality, KeepingLearner
@@ -35,7 +35,7 @@ from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
 from surrokit_gp.trend import Polynomial, features
 
-CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE})
+CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE, COVARIANCE})
 """Capabilities of a fitted process."""
 
 UNSURE = 1.0
@@ -52,13 +52,23 @@ def flat_from(dim: int) -> float:
     return 5.0 + 2.0 * dim
 
 
+def typical_noise(noise_sd: FloatArray, found: Hyperparameters | None = None) -> float:
+    """Return the usual one of standard deviations (n,) of values' noise.
+
+    Where it is not known it is what was found, or 1 as long as nothing was.
+    """
+    unknown = 1.0 if found is None else found.noise_sd
+    return float(np.median(np.where(np.isnan(noise_sd), unknown, noise_sd)))
+
+
 def flattened(rows: TrainingRows, trend: FloatArray) -> TrainingRows:
     """Return rows whose values far above the least one are uncertain, and near a trend.
 
     There the density is next to nothing, and a steep wall would bend a process wherever it lies. So
     heights of values, and those of the ``trend (n,)``, grow as their logarithm only.
     """
-    least, top = float(rows.values.min()), flat_from(rows.dim)
+    # the least of noisy values lies below U
+    least, top = float(rows.values.min()), flat_from(rows.dim) + 3.0 * typical_noise(rows.noise_sd)
 
     def flatten(heights: FloatArray) -> FloatArray:
         above = np.minimum(heights, np.finfo(np.float64).max)
@@ -71,32 +81,37 @@ def flattened(rows: TrainingRows, trend: FloatArray) -> TrainingRows:
     return attrs.evolve(rows, values=values, tail_sd=tail_sd)
 
 
-def scale_table(dim: int) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 3)."""
-    sds = (np.log(2.0), 1.0, -4.0, 3.4), (np.log(3.0), 2.0, -4.0, 5.0), (-1.0, 1.5, -5.0, 1.0)
+# a thousandth of a nat costs no acceptance, and keeps digits
+NOISE = {False: (np.log(1e-3), 1.0, np.log(1e-3), np.log(1e-3)), True: (0.0, 1.5, -4.0, 3.4)}
+"""Row of :func:`scale_table` for the noise of values: of known noise, and of noise to be found."""
+
+
+def scale_table(dim: int, *, finds_noise: bool = False) -> FloatArray:
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4)."""
+    sds = (np.log(2.0), 1.0, -4.0, 3.4), NOISE[finds_noise], (np.log(3.0), 2.0, -4.0, 5.0)
     usual = np.log(2.5) + 0.5 * np.log(dim / 3.0)  # as draws are farther apart in more dimensions
-    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds]).T
+    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds, (-1.0, 1.5, -5.0, 1.0)]).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
-    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 3,)."""
-    *lengths, signal, quadratic, mixed = np.exp(logs).tolist()
+    """Return hyperparameters, and standard deviations of coefficients, of log scales (dim + 4,)."""
+    *lengths, signal, noise, quadratic, mixed = np.exp(logs).tolist()
     dim = len(lengths)
     first, second = np.triu_indices(dim)
     squares = np.where(first == second, 2.0, mixed * 2.0**0.5) / dim
     sds = np.concatenate([[1.0], np.full(dim, (2.0 / dim) ** 0.5), squares])
-    # a thousandth of a nat costs no acceptance, and keeps digits
-    found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=1e-3)
+    found = Hyperparameters(length_scales=lengths, signal_sd=signal, noise_sd=noise)
     return found, quadratic * sds
 
 
 def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArray:
-    """Return log scales (dim + 3,) of largest posterior density given equations, the lowest first.
+    """Return log scales (dim + 4,) of largest posterior density given equations, the lowest first.
 
     They are sought from a start, from the usual ones, and from where a quadratic does along most
     coordinates. The search looks at the first equations: the price of a step is their cube.
     """
-    dim, table = equations.dim, scale_table(equations.dim)
+    dim, finds_noise = equations.dim, bool(np.isnan(equations.noise_sd).any())
+    table = scale_table(dim, finds_noise=finds_noise)
     few = equations.take(np.arange(min(len(equations), 300)))
     first, second = np.triu_indices(dim)
     mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
@@ -104,7 +119,7 @@ def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArra
     def density(logs: FloatArray) -> tuple[float, FloatArray]:
         value, slopes = exact_likelihood(few, *scales_of(logs))
         by_sd = slopes[dim + 2 :]
-        slopes = np.array([*slopes[: dim + 1], by_sd.sum(), by_sd[mixed].sum()])
+        slopes = np.array([*slopes[: dim + 2], by_sd.sum(), by_sd[mixed].sum()])
         away = (logs - table[0]) / table[1]
         return value - 0.5 * away @ away, slopes - away / table[1]
 
@@ -136,7 +151,7 @@ class QuadraticProcess:
     n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None
     process: FittedProcess
-    logs: FloatArray  # its log scales, (dim + 3,)
+    logs: FloatArray  # its log scales, (dim + 4,)
     radius: float
     stiffness: float
     trend: Polynomial  # all of it, in z
@@ -157,7 +172,7 @@ class QuadraticProcess:
         reach: float = 1.0,
         wide: bool = False,
     ) -> Self:
-        """Return the process given rows, with scales sought from some log scales (dim + 3,).
+        """Return the process given rows, with scales sought from some log scales (dim + 4,).
 
         It is trusted as far as draws of a normal target lie, or ``reach`` times as far. A ``wide``
         one is trusted twice as far, and about all points of high density: tails may be heavier.
@@ -214,7 +229,7 @@ class QuadraticProcess:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Gradient, gradient alone, variance."""
+        """Gradient, gradient alone, variance, covariance."""
         return CAPABILITIES
 
     def value(self, positions: FloatArray) -> FloatArray:
@@ -262,6 +277,16 @@ class QuadraticProcess:
         That of U itself, without the noise of an evaluation; never negative.
         """
         return self.process.variance(positions)
+
+    def covariance(self, positions: FloatArray) -> FloatArray:
+        """Return the covariance of U at positions (n, dim) with one another, shape (n, n)."""
+        z = self.whitening.apply(check_positions(positions, self.dim))
+        return self.process.posterior.covariance(z, z)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of values that was found, in nats."""
+        return self.process.hyperparameters.noise_sd
 
     def is_at_wall(self, positions: FloatArray) -> BoolArray:
         """Return which of ``positions (n, dim)`` lie at the wall or beyond it, shape (n,)."""

@@ -26,7 +26,7 @@ class TrainingRows:
 
     As equations of a process they are the n values, then the derivatives at k of the positions in
     the first coordinate, and so on. In x = z / l a value is met up to noise of variance
-    sigma^2 / copies + tail_sd^2, and so is a derivative.
+    (sigma^2 + noise_sd^2) / copies + tail_sd^2, and so is a derivative.
     """
 
     positions: FloatArray  # q (n, dim); z in equations
@@ -35,6 +35,11 @@ class TrainingRows:
     copies: FloatArray  # number of evaluations, (n,)
     tail_sd: FloatArray  # noise of a far-tail row's own, in nats, (n,); 0 for the others
     kind: MeanKind = "zero"  # mean function of the equations
+    noise_sd: FloatArray = attrs.field()  # of one value, in nats, (n,); NaN where not known
+
+    @noise_sd.default
+    def _exact(self) -> FloatArray:
+        return np.zeros(len(self.values))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -89,6 +94,7 @@ class TrainingRows:
             gradients=np.full((n, dim), np.nan) if known is None else known,
             copies=groups.copies,
             tail_sd=np.zeros(n),
+            noise_sd=np.zeros(n) if rows.noise_sd is None else groups.first_known(rows.noise_sd),
         )
         if tail == "full" or not n:
             return distinct
@@ -101,7 +107,7 @@ class TrainingRows:
 
     def take(self, rows: IntArray | BoolArray) -> TrainingRows:
         """Return the rows chosen by an index or a mask."""
-        names = ("positions", "values", "gradients", "copies", "tail_sd")
+        names = ("positions", "values", "gradients", "copies", "tail_sd", "noise_sd")
         return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
     def draw(
@@ -153,7 +159,8 @@ class TrainingRows:
 
     def noise(self, noise_sd: float) -> FloatArray:
         """Return the variance of each equation's noise in x = z / l, shape (n_equations,)."""
-        return self.noise_shares * noise_sd**2 + self._stack(np.square(self.tail_sd))
+        known = np.square(self.tail_sd) + np.square(np.nan_to_num(self.noise_sd)) / self.copies
+        return self.noise_shares * noise_sd**2 + self._stack(known)
 
     def _stack(self, by_row: FloatArray) -> FloatArray:
         return np.concatenate([by_row, np.tile(by_row[self.gradient_rows], self.dim)])

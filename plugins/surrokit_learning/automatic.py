@@ -30,6 +30,8 @@ from surrokit.registry.components import (
     VALUES,
     Kind,
 )
+from surrokit.targets.cheap import cheap_of
+from surrokit.targets.estimates import noise_of
 from surrokit.types import FloatArray
 
 TENTH = 0.1
@@ -133,8 +135,20 @@ class Automatic:
                 costs, values=scale * costs.values, gradients=scale * costs.gradients
             )
         most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
-        learns = picked.surrogate not in (None, "none")
-        if learns and _leaves_open(recipe) and most is not None and most < needed:
+        learns, noise = picked.surrogate not in (None, "none"), target.noise
+        if (
+            learns
+            and _leaves_open(recipe)
+            and noise
+            and noise.is_declared
+            and not noise.is_unbiased
+        ):
+            serving = _serving(composer, "correction", ANSWERS)
+            if serving is not None:
+                picked = picked.fill(
+                    "values have noise, so answers are weighted", correction=serving
+                )
+        elif learns and _leaves_open(recipe) and most is not None and most < needed:
             serving = _serving(composer, "correction", ANSWERS)
             scarce = costs.value >= WEIGHED or _has_few(recipe) or _by_few_values(recipe)
             if serving is not None and scarce:
@@ -324,10 +338,11 @@ def _has_few(recipe: Recipe) -> bool:
 
 
 def _by_few_values(recipe: Recipe) -> bool:
-    """Return whether there are values alone, and too few even for differences of them."""
+    """Return whether there are values alone, and too few even for differences, or with noise."""
     exact = recipe.exact
     offers = exact.capabilities & {GRADIENT, FORWARD, ROWS}
-    return recipe.budget.calls is not None and not offers and exact.dim <= MOST_DIM
+    is_few = recipe.budget.calls is not None or noise_of(exact) is not None
+    return is_few and not offers and exact.dim <= MOST_DIM
 
 
 def _for_few_values(
@@ -335,9 +350,12 @@ def _for_few_values(
 ) -> dict[str, Any] | None:
     """Return parts for few values, that leave a round of weights; None for other targets."""
     surrogate, explorer = (_serving(composer, k, FEW_VALUES) for k in ("surrogate", "explorer"))
-    if surrogate is None or explorer is None or not _by_few_values(recipe):
+    has_cheap = cheap_of(recipe.exact) is not None  # which says where the mass is
+    if surrogate is None or explorer is None or has_cheap or not _by_few_values(recipe):
         return None
-    calls = recipe.budget.calls or 0
+    calls = recipe.budget.calls
+    if calls is None:
+        return {"surrogate": surrogate, "explorer": explorer}
     most = calls - LAST_ROUND - max(int(target.n_calls) - recipe.chains, 0)
     if most <= 2 * recipe.exact.dim + 2:  # too few for both
         most = max(calls - 1, 1)
@@ -347,6 +365,8 @@ def _for_few_values(
 def _needs_surrogate(composer: Composer, recipe: Recipe) -> bool:
     """Return whether a part that is given does, such as the correction of answers."""
     given = recipe.correction
+    if cheap_of(recipe.exact) is not None:
+        return True
     is_to_weigh = given is not None and weighs(composer.make("correction", given))
     return is_to_weigh or recipe.needs_surrogate(composer.catalogue)
 

@@ -26,7 +26,13 @@ from surrokit.surrogate.quality import fit_quality_of
 from surrokit.targets.differences import RISE
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.approach import chains_at
-from surrokit_learning.draws import SurrogateDraws, cautious, mode_of, surrogate_draws
+from surrokit_learning.draws import (
+    SurrogateDraws,
+    cautious,
+    mode_of,
+    normal_design,
+    surrogate_draws,
+)
 from surrokit_learning.judgement import (
     JUDGES,
     Judgement,
@@ -125,8 +131,13 @@ class Rounds:
         demand_warmup("rounds", start.warmup)
         known = self._survey(start)
         recalls = start.past is not None or known.suffices(start.known)
-        begin = self._recall if recalls else self._search
-        queue = yield from begin(known, start, rng)
+        # of a cheap model there is a surrogate before anything is evaluated
+        has_cheap = bool(getattr(start.potential, "cheap", ()))
+        first = start.fit(Evaluations.empty(known.dim)) if has_cheap and not recalls else None
+        if first is not None and GRADIENT in first.capabilities and start.known is None:
+            queue = yield from self._follow(first, known, start, rng)
+        else:
+            queue = yield from (self._recall if recalls else self._search)(known, start, rng)
         while not known.over:
             if not len(queue):  # there was no surrogate, or none to draw from
                 queue = queue.refill(*known.design(rng))
@@ -198,6 +209,37 @@ class Rounds:
             known.at_draws = known.over and past is not None
         queue = self._look(surrogate, known, Queue.empty(known.dim), rng)
         yield known.explored(idle(len(start.positions)))
+        return queue
+
+    def _follow(
+        self, first: Potential, known: Survey, start: Start, rng: np.random.Generator
+    ) -> Steps:
+        """Begin at draws of a surrogate that needs no evaluation, about the modes that it has."""
+        at = start.positions
+        values = evaluate_alone(start.potential, at)
+        known.chains = attrs.evolve(known.chains, values=values, cache={"value": values})
+        known.left -= len(at)
+        yield known.explored()
+        n, dim = at.shape
+        limits = Limits(total=50 * n + 10 * dim, later=25.0 * n, spare=100 * n)
+        heights, modes = evaluate_alone(first, at), None
+        if np.isfinite(heights).all():  # or else it fails where chains start
+            search = ModeSearch(first, at, heights, limits)
+            while not search.over:
+                search.step(rng)
+            modes = search.found
+        rows, queue = start.evaluated(), Queue.empty(dim)
+        if modes is None:
+            start.fit(rows)
+            return (yield from self._search(known, start, rng))
+        centres = modes.positions[modes.matters]
+        design, _ = normal_design(centres, modes.covariances[modes.matters], 3 * self.batch, rng)
+        known.seen = Evaluations(positions=design, values=evaluate_alone(first, design))
+        known.covariance = modes.covariances[0]
+        known.ready, known.steps, known.approximated = True, 1, 0.5
+        queue = self._aim(first, known, queue, rng)
+        known.seen = Evaluations.empty(dim)  # it holds nothing that was evaluated
+        yield known.explored(idle(n), known.add(rows))
         return queue
 
     def _search(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:

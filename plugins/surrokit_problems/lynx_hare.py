@@ -82,9 +82,9 @@ class LynxHare(PotentialOfOutputs):
     )
     """What it offers besides the value."""
 
-    def __init__(self) -> None:
+    def __init__(self, tolerance: float = 1e-11) -> None:
         self.energy = LynxHareEnergy(np.log(COUNTS))
-        self.model = Model(_Populations(), self.dim, each_row=None, outputs=[COUNTS.size])
+        self.model = Model(_Populations(tolerance), self.dim, each_row=None, outputs=[COUNTS.size])
 
     def initial(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return starting positions about a guess from the counts, shape (n, 8).
@@ -100,13 +100,22 @@ class LynxHare(PotentialOfOutputs):
         return guess * np.exp(0.15 * rng.standard_normal((n, self.dim)))
 
 
-def lynx_hare() -> BoundedPotential:
-    """Return the posterior in logarithms of its eight parameters."""
-    return BoundedPotential(LynxHare(), LynxHare.parameters)
+def lynx_hare(tolerance: float = 1e-11) -> BoundedPotential:
+    """Return the posterior in logarithms of its eight parameters.
+
+    Parameters
+    ----------
+    tolerance
+        Of the solver, relative and absolute; ten times as much with sensitivities.
+    """
+    return BoundedPotential(LynxHare(tolerance), LynxHare.parameters)
 
 
+@attrs.frozen
 class _Populations:
     """Log populations and their derivatives: NaN outside the support."""
+
+    tolerance: float
 
     def at(self, what: str, rows: FloatArray) -> tuple[FloatArray, ...]:
         if rows.ndim == 1:
@@ -131,8 +140,14 @@ class _Populations:
         def solve(positions: FloatArray) -> tuple[FloatArray, ...]:
             n = len(positions)
             if what == "forward":
-                return (log_populations(positions[:, :6], TIMES).reshape(n, COUNTS.size),)
-            logs, sensitivities = log_populations_and_sensitivities(positions[:, :6], TIMES)
+                return (
+                    log_populations(positions[:, :6], TIMES, self.tolerance).reshape(
+                        n, COUNTS.size
+                    ),
+                )
+            logs, sensitivities = log_populations_and_sensitivities(
+                positions[:, :6], TIMES, 10.0 * self.tolerance
+            )
             jacobian = np.zeros((n, COUNTS.size, LynxHare.dim))
             jacobian[:, :, :6] = sensitivities.reshape(n, COUNTS.size, 6)
             return logs.reshape(n, COUNTS.size), jacobian
@@ -244,7 +259,9 @@ def _forget_outside(positions: FloatArray, *results: FloatArray) -> None:
         result[outside] = np.nan
 
 
-def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
+def log_populations(
+    parameters: FloatArray, times: FloatArray, tolerance: float = 1e-11
+) -> FloatArray:
     """Solve for the logarithms of both populations, log u and log v, shape (n, n_times, 2).
 
     ``parameters (n, 6)`` are positive rows of alpha, beta, gamma, delta, u and v at the first of
@@ -254,12 +271,12 @@ def log_populations(parameters: FloatArray, times: FloatArray) -> FloatArray:
     """
     n = len(parameters)
     start = np.log(parameters[:, 4:].T).ravel()
-    path = _follow(_right_side(parameters), start, times, 1e-11)
+    path = _follow(_right_side(parameters), start, times, tolerance)
     return path.reshape(len(times), 2, n).transpose(2, 0, 1)
 
 
 def log_populations_and_sensitivities(
-    parameters: FloatArray, times: FloatArray
+    parameters: FloatArray, times: FloatArray, tolerance: float = 1e-10
 ) -> tuple[FloatArray, FloatArray]:
     """Solve for log u and log v, (n, n_times, 2), and derivatives in parameters, (..., 2, 6)."""
     n = len(parameters)
@@ -268,7 +285,7 @@ def log_populations_and_sensitivities(
     start[1, 1] = start[3, 0] = 1.0  # the offsets of _right_side_with_sensitivities
     start[6] = np.log(parameters[:, 4:].T)
     right_side = _right_side_with_sensitivities(parameters)
-    path = _follow(right_side, start.ravel(), times, 1e-10)
+    path = _follow(right_side, start.ravel(), times, tolerance)
     rows = path.reshape(len(times), 7, 2, n).transpose(3, 0, 2, 1)
     sensitivities = rows[..., :6].copy()
     sensitivities[:, :, 1, 1] -= 1.0

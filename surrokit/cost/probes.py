@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import combinations
+from typing import cast
 
 import attrs
 import numpy as np
 
-from surrokit.capabilities import CallKind
+from surrokit.capabilities import COVARIANCE, CallKind
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import from_line_of
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
 from surrokit.errors import BudgetSpent
+from surrokit.exploring import noise_at
 from surrokit.failures import different_near
 from surrokit.mode.search import MANY, name_of, simplified
 from surrokit.model.model import calls_per_gradient
+from surrokit.potentials import CovariancePotential, Potential
 from surrokit.targets.bounds import labels_on_line, parameters_of, transform_of
+from surrokit.targets.estimates import RETURNED
 from surrokit.types import FloatArray, IntArray
 
 FEWEST = 100
@@ -288,6 +294,34 @@ def evaluate_again(target: RecordingPotential, places: FloatArray) -> None:
         return
     finally:
         account.infinite.clear()
+
+
+NOISY = 10
+"""Values at one position by which the noise of values is known, where nothing else shows it."""
+
+
+def look_at_noise(target: RecordingPotential, surrogate: Potential | None) -> None:
+    """Note how large the noise of values is: as declared or returned, by a process, or by calls.
+
+    Where nothing else shows it, the latest position is evaluated some times more.
+    """
+    noise, account = target.noise, target.rejections.account
+    if noise is None:
+        return
+    sd, last = math.nan, target.rejections.last
+    if isinstance(noise.sd, float):
+        sd = noise.sd
+    elif COVARIANCE in getattr(surrogate, "capabilities", ()) and noise.sd != RETURNED:
+        sd = cast(CovariancePotential, surrogate).noise_sd
+    elif last is not None:
+        position = last[0][None]
+        with suppress(BudgetSpent), target.rejections.excluded(afresh=True):
+            if noise.sd == RETURNED:
+                sd = float(np.median(noise_at(target, position)))
+            else:
+                values = target.fork(keep=False).value(np.repeat(position, NOISY, axis=0))
+                sd = float(np.std(values[np.isfinite(values)], ddof=1))
+    account.recheck = attrs.evolve(account.recheck, noise_sd=sd, unbiased=noise.is_unbiased)
 
 
 def _look_at_infinite(target: RecordingPotential, places: FloatArray) -> None:

@@ -14,16 +14,18 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import all_finite, check_positions
 from surrokit.capabilities import BY_NAME, CallKind, Method
+from surrokit.cheap import CheapModel
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.cost.budget import count_calls
 from surrokit.errors import TargetError
-from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount
+from surrokit.failures import REMEMBERED, BrokenGradients, FailureAccount, Recheck
 from surrokit.interfaces import Evaluations
 from surrokit.limits import EDGE, PENALTY, are_penalties, users_threads, without_penalties
 from surrokit.model.calls import Calls, Guard, Journal, NoJournal, OnError
 from surrokit.model.model import calls_per_gradient, change_model, from_model, model_of
 from surrokit.model.outcome import MINUS_INFINITY, RETURNED_NAN, Cause, Cure, Outcome
+from surrokit.model.quantities import NAMED
 from surrokit.potentials import (
     Energy,
     FullPotential,
@@ -39,6 +41,7 @@ from surrokit.potentials import (
 )
 from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.targets.differences import Differences
+from surrokit.targets.estimates import NOISE_SD, RETURNED, Noise, noise_of
 from surrokit.targets.functions import gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 
@@ -294,6 +297,7 @@ class RecordingPotential:
         self._go_by(target)
         self._blocks: list[Evaluations] = []
         self._lowest = Lowest(target.dim)
+        self.cheap: list[CheapModel] = []  # of this run's learners
 
     def _go_by(self, target: Potential) -> None:
         """Bind a target, whose model's calls are from here on this run's."""
@@ -329,7 +333,26 @@ class RecordingPotential:
     @property
     def calls(self) -> dict[str, int]:
         """Positions evaluated so far, by kind of call."""
-        return dict(self.calls_made.counts)
+        cheap = sum(each.count for each in self.cheap)
+        return {**self.calls_made.counts, "cheap": cheap}
+
+    @property
+    def noise(self) -> Noise | None:
+        """Noise of the values, declared, or recognised as values at one position differ."""
+        seen = self.rejections.account.recheck.apart is not None
+        return noise_of(self.target) or (Noise(is_declared=False) if seen else None)
+
+    def noise_sd(self, positions: FloatArray) -> FloatArray | None:
+        """Return that of the latest values at positions (n, dim), (n,); NaN where it is not known.
+
+        None where values are exact.
+        """
+        if (noise := self.noise) is None:
+            return None
+        if noise.sd == RETURNED:
+            found = self.calls_made.recent.at(positions).get(NAMED + NOISE_SD)
+            return np.full(len(positions), np.nan) if found is None else found.ravel()
+        return np.full(len(positions), noise.sd if isinstance(noise.sd, float) else np.nan)
 
     @property
     def calls_per_gradient(self) -> int:
@@ -345,6 +368,12 @@ class RecordingPotential:
     def failures(self) -> int:
         """Positions at which the target raised, or returned NaN or -inf."""
         return self.rejections.account.total
+
+    @property
+    def recheck(self) -> Recheck:
+        """What is known of chance, of noise, and of failures of a cheap model."""
+        failed = sum(each.failures for each in self.cheap)
+        return attrs.evolve(self.rejections.account.recheck, cheap_failed=failed)
 
     @property
     def broken_gradients(self) -> BrokenGradients:
@@ -612,7 +641,7 @@ class RecordingPotential:
         self._lowest.add(found["positions"], found["values"], found.get("gradients"))
         self.calls_made.keep(found["positions"], found.get("outputs"))
         if self._keeps:
-            self._blocks.append(Evaluations(**found))
+            self._blocks.append(Evaluations(**found, noise_sd=self.noise_sd(found["positions"])))
 
 
 def _known(outputs: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from surrokit.capabilities import (
     reasons_of,
     require,
 )
+from surrokit.cheap import cheap_learner
 from surrokit.cost.budget import Budget
 from surrokit.errors import CapabilityError, ConfigurationError, SamplingWarning, ShapeError
 from surrokit.interfaces import (
@@ -46,6 +47,7 @@ from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
+from surrokit.targets.cheap import cheap_of, is_fit
 from surrokit.types import Capabilities
 
 APPROACHED = 400
@@ -341,6 +343,9 @@ def _learner(
         is_density=True,
         is_weighed=weighs(correction),
     )
+    cheap = cheap_of(exact)
+    if cheap is not None:
+        return cheap_learner(surrogate, problem, cheap, rng, counts=not is_fit(exact))
     return surrogate.learner(problem, rng)
 
 

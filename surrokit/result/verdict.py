@@ -24,6 +24,7 @@ from surrokit.result.advice import (
 from surrokit.result.records import Finding, Verdict, note, warning
 from surrokit.result.run import Run
 from surrokit.surrogate.training import part_beyond
+from surrokit.targets.estimates import LARGEST
 from surrokit.types import BoolArray
 
 
@@ -85,6 +86,9 @@ def _of_weighted(run: Run) -> Iterator[Finding]:
     assert run.answer is not None
     assert run.weights is not None
     rounds, figures = run.answer.rounds, run.weights.figures
+    if run.answer.is_of_process:
+        yield from _of_few_answers(run)
+        return
     yield note(
         "weights",
         f"the answers are weighted: {sum(each.flat.shape[0] for each in rounds)} draws of "
@@ -187,12 +191,13 @@ def _of_failures(run: Run) -> Iterator[Finding]:
         yield warning("fails_by_chance", message) if doubt else note("retried", message)
     if (infinite := tell_infinite(run.recheck)) is not None:
         yield warning("infinite_by_chance", infinite)
-    if (apart := run.recheck.apart) is not None:
-        yield warning(
-            "noisy",
-            f"the target is not a function: at one position its potential was {apart[0]:.10g} and "
-            f"then {apart[1]:.10g}, so that draws are those of the mean of exp(-U). Unless this is "
-            "the density, fix the seed of a random model, or lower the tolerance of its solver",
+    yield from _of_noise(run)
+    if n := run.recheck.cheap_failed:
+        most = max(run.calls.get("cheap", 0), n)
+        yield note(
+            "cheap_failed",
+            f"the cheap model failed at {n} of {most} positions, where a normal density stands for "
+            "it: draws are right, but chains move there slowly. Correct the cheap model there",
         )
     if not run.failures:
         return
@@ -216,6 +221,46 @@ def _of_failures(run: Run) -> Iterator[Finding]:
             'is zero, or correct it (compute=sk.Compute(on_error="raise") stops at a failure)'
         )
     yield (warning if harms else note)("failures", message)
+
+
+def _of_noise(run: Run) -> Iterator[Finding]:
+    """Yield what noise of values makes of the answers."""
+    sd, apart = run.recheck.noise_sd, run.recheck.apart
+    if sd is None and apart is None:
+        return
+    size = "" if sd is None or np.isnan(sd) else f" of sd {sd:.2g}"
+    if run.answer is not None and run.answer.is_of_process:
+        learnt = run.answer.rounds[-1].learnt
+        yield note(
+            "noisy",
+            f"values have noise{size}, so that the answers are those of the expected log density: "
+            f"draws of a process about {learnt} values, with what it does not know as errors; no "
+            "value corrects them",
+        )
+        return
+    if apart is not None and not run.recheck.unbiased:
+        yield warning(
+            "noisy",
+            f"the target is not a function: at one position its potential was {apart[0]:.10g} and "
+            f"then {apart[1]:.10g}, so that draws are those of the mean of exp(-U). Unless this is "
+            "the density, fix the seed of a random model, or lower the tolerance of its solver",
+        )
+    elif run.recheck.unbiased:
+        what = f"values are estimates with noise{size}, and chains keep that of their position, so"
+        yield note("noisy", f"{what} that draws are those of the mean of exp(-U)")
+    elif run.exact:
+        yield warning(
+            "noisy",
+            f"values have noise{size}, and chains keep that of their position, so that draws are "
+            "those of the mean of exp(-U), not of the expected log density. Leave correction out, "
+            "or declare estimate='unbiased' if this is the density",
+        )
+    if sd is not None and sd > LARGEST:
+        yield warning(
+            "large_noise",
+            f"the noise of log densities has sd {sd:.2g}, above {LARGEST}, where chains get stuck "
+            "at estimates that are too high. Average more per estimate",
+        )
 
 
 def _failing_chains(run: Run) -> Iterator[Finding]:

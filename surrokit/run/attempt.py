@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import ROWS
+from surrokit.cheap import CheapLearner
 from surrokit.cost.budget import Budget
 from surrokit.errors import SamplingWarning, SurrogateFitError
 from surrokit.exploring import next_of
@@ -35,6 +36,7 @@ from surrokit.mode.starts import start
 from surrokit.plan.plan import SHORTEST, Plan
 from surrokit.plan.recipe import JUDGED
 from surrokit.plan.repair import MIXED, POOR, REPAIR_LENGTH, REPAIR_LENGTHS, SURE, Repairs, in_words
+from surrokit.potentials import Potential
 from surrokit.result.records import Adaptation, Repair, Weights
 from surrokit.result.run import Run
 from surrokit.run.approximate import Approximation, of_evaluations, of_warmup
@@ -61,6 +63,8 @@ class Attempt:
         self._rng = rng
         self._learning = Learning(plan, book.clock)
         learns = self._learning.learns
+        if isinstance(plan.learner, CheapLearner):
+            book.target.cheap.append(plan.learner.cheap)
         self._target = book.target.fork(
             keep=learns,
             jacobians=self._learning.uses_jacobians,
@@ -87,6 +91,11 @@ class Attempt:
             value=self._target.value,
         )
         book.attend(self.adaptation)
+
+    @property
+    def surrogate(self) -> Potential | None:
+        """The surrogate in use; None where there is none."""
+        return self._learning.surrogate
 
     def explore(self) -> Findings | None:
         """Explore and learn, if the plan has an explorer; return the findings, or None."""

@@ -11,7 +11,13 @@ import numpy as np
 
 from surrokit.capabilities import ROWS
 from surrokit.cost.budget import Clock
-from surrokit.cost.probes import Exchange, endless_along, evaluate_again, find_exchange
+from surrokit.cost.probes import (
+    Exchange,
+    endless_along,
+    evaluate_again,
+    find_exchange,
+    look_at_noise,
+)
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
@@ -418,7 +424,7 @@ class Book:
             n_rows=exact.n_rows if ROWS in exact.capabilities else None,
             failures=exact.failures,
             failure_kinds=self._kinds(),
-            recheck=exact.rejections.account.recheck,
+            recheck=exact.recheck,
             broken_gradients=exact.broken_gradients,
             seconds=dict(self.clock.seconds),
             adaptation=adaptation,
@@ -451,8 +457,16 @@ class Book:
         """Count the latest failures near the chains, where none can be evaluated once more."""
         self.target.rejections.account.take_near(self._chains_were)
 
-    def look_beyond(self) -> None:
-        """Look where chains have not been: far away if they disagree, and across exchanges."""
+    def look_at_noise(self, surrogate: Potential | None) -> None:
+        """Note how large the noise of values is, if they have noise."""
+        look_at_noise(self.target, surrogate)
+
+    def look_beyond(self, surrogate: Potential | None) -> None:
+        """Look where chains have not been: far away if they disagree, and across exchanges.
+
+        And at how large the noise of values is.
+        """
+        self.look_at_noise(surrogate)
         kept = self.kept if self.has_draws else self.warmup
         self._exchange = find_exchange(self.target, self._places(self.kept))
         if self.weights is None or self.weights.answer is None:
@@ -526,7 +540,7 @@ class Book:
             "n_rows": target.n_rows if ROWS in target.capabilities else None,
             "failures": target.failures,
             "failure_kinds": {name: kind.to_dict() for name, kind in self._kinds().items()},
-            "recheck": attrs.asdict(target.rejections.account.recheck),
+            "recheck": attrs.asdict(target.recheck),
             "seconds": dict(self.clock.seconds),
             "iteration": self.iteration,
             "adaptation": attrs.asdict(self._adaptation()),

@@ -197,7 +197,7 @@ def run(
                 book.look_again()
                 attempt.draw()
             book.look_again()
-            book.look_beyond()
+            book.look_beyond(attempt.surrogate)
         attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
@@ -227,11 +227,12 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     book.note_failures()
+    book.look_at_noise(attempt.surrogate)
     attempt.weigh_modes(calls=False)
     if not isinstance(error, Exception):
         if book.stopping.stopped == "default_max_calls":
             book.target.guard(None)
-            book.look_beyond()
+            book.look_beyond(attempt.surrogate)
         return
     _carry(error, attempt.outcome())
     if error is end:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import NumericalError, SurrogateFitError
 from surrokit.interfaces import (
@@ -25,12 +26,12 @@ from surrokit.interfaces import (
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
-from surrokit.potentials import Potential, unnormalized_of
+from surrokit.potentials import CovariancePotential, Potential, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
 from surrokit.surrogate.umbrella import Edges
-from surrokit.types import FloatArray
+from surrokit.types import Capabilities, FloatArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.normalizer import bridge
 from surrokit.weighted.round import Estimate, Round
@@ -41,11 +42,13 @@ from surrokit.weighted.rounds import (
     choose,
     complaint,
     complaint_about_draws,
+    complaint_about_noise,
     cross_fit,
     disagreement,
     is_worth_it,
     parts_of,
     predict_variances,
+    uncertainty_of,
 )
 
 PATIENCE = 3
@@ -71,6 +74,16 @@ MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
 
+UNSURE = (
+    "values have noise, and the surrogate does not say how sure it is of U; use "
+    "surrogate='quadratic-gp'"
+)
+"""Why there are no answers from another surrogate of values with noise."""
+
+MOST_LEARNT = 1000
+"""Values with noise after which a process learns nothing more."""
+
+
 class Weighing:
     """Rounds of weighted answers, as long as they are accepted.
 
@@ -94,6 +107,7 @@ class Weighing:
         self._rejected = 0
         self._recipe, self._sampler, self._weigher = plan.recipe, plan.sampler, weigher
         self._book, self._learning, self._target, self._rng = book, learning, target, rng
+        self._sample: SurrogateSample | None = None  # of the surrogate that values with noise fit
 
     @property
     def answer(self) -> Answer | None:
@@ -115,19 +129,24 @@ class Weighing:
         self._note()
         book.enter(WEIGHING)
         failed, before, learnt = 0, 0, learning.n_observed
+        knows = not self._has_noise or COVARIANCE in _offers(learning.surrogate)
+        if not knows:
+            self._reason = UNSURE
+            self._note()
         try:
-            while len(self._accepted) < MOST_ROUNDS:
+            while knows and len(self._accepted) < MOST_ROUNDS:
                 if failed >= PATIENCE and self._suits_chains:
                     break
                 before = self._next_size(before)
                 if not before:
-                    if not self._accepted:
+                    if not (self._accepted or self._has_noise):
                         self._recall(found)
                     break
                 if learning.n_observed > learnt:
                     deploy(_MORE)
                     learnt = learning.n_observed
-                doubt = self._reason = self._round(found, before)
+                correct = self._round_of_noise if self._has_noise else self._round
+                doubt = self._reason = correct(found, before)
                 self._rejected += doubt is not None
                 self._note()
                 book.add_round(self._aim)
@@ -138,10 +157,18 @@ class Weighing:
                 deploy(_MORE)
             if not self._accepted and self._suits_chains:
                 book.begin_chains()
+            elif not knows:
+                book.stopping.cut("max_calls")
         except BaseException:
             self._drop_unfinished()
             raise
         return bool(self._accepted) or not self._suits_chains
+
+    @property
+    def _has_noise(self) -> bool:
+        """Whether values do not correct; estimates of the density with the right mean do."""
+        noise = self._target.noise
+        return noise is not None and not noise.is_unbiased
 
     def _drop_unfinished(self) -> None:
         """Forget what is recorded of a round that something cut short."""
@@ -199,12 +226,66 @@ class Weighing:
         """Evaluated draws in rounds that are accepted."""
         return sum(len(each.round) for each in self._accepted)
 
+    def _round_of_noise(self, found: Findings, n: int) -> str | None:
+        """Draw, evaluate, learn and draw again; return why that is not accepted, or None.
+
+        Values with noise correct nothing: the answer is what a process makes of all of them, with
+        what it does not know as error. New values say whether it is right.
+        """
+        process = self._learning.surrogate
+        assert process is not None
+        sample = self._sample or self._draw(found, process)
+        with self._book.clock.phase("sampling"), one_thread():
+            evaluations = choose(
+                sample, process, min(n, _most(sample, self._recipe.chains)), self._rng
+            )
+        positions = evaluations.positions
+        values, rows = self._evaluate(positions)
+        noise = np.zeros(len(values)) if rows.noise_sd is None else rows.noise_sd
+        doubt = complaint_about_noise(cast(CovariancePotential, process), positions, values, noise)
+        with contextlib.suppress(SurrogateFitError):  # then it stays as it was
+            process = self._learning.surrogate = self._learning.fit()
+        self._sample = sample = self._draw(found, process)
+        doubt = doubt or complaint_about_draws(sample, process)
+        if doubt is not None:
+            self._forget()
+            self._record(positions, values, "warmup")
+            return doubt
+        self._record(positions, values, "sampling")
+        evaluated = self._target.transform.to_bounded(positions)
+        evaluated = np.concatenate([*(each.round.evaluated for each in self._accepted), evaluated])
+        with self._book.clock.phase("sampling"), one_thread():
+            fresh = Round(
+                draws=self._target.transform.to_bounded(sample.positions),
+                evaluated=evaluated,
+                log_weights=np.zeros(len(evaluated)),
+                learnt=self._learning.n_observed,
+                uncertainty=uncertainty_of(sample, cast(CovariancePotential, process)),
+            )
+            constant = bridge(process.value, sample.positions, self._rng)
+        self._accepted[:] = [
+            _Accepted(
+                round=fresh,
+                constant=constant,
+                sample=sample,
+                evaluations=evaluations,
+                predictive_variance=fresh.predictive_variance,
+            )
+        ]
+        return None
+
+    def _draw(self, found: Findings, surrogate: Potential) -> SurrogateSample:
+        """Return draws of a surrogate, by chains that begin where the exploration has ended."""
+        with self._book.clock.phase("sampling"), one_thread():
+            about, covariance = found.chains.positions, found.covariance
+            return self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
+
     def _round(self, found: Findings, n: int) -> str | None:
         """Draw, evaluate and correct; return why that is not accepted, or None."""
         surrogate, recipe, clock = self._learning.surrogate, self._recipe, self._book.clock
         assert surrogate is not None
+        sample = self._draw(found, surrogate)
         with clock.phase("sampling"), one_thread():
-            sample = self._draw(surrogate, found)
             n = min(n, _most(sample, recipe.chains))
             evaluations = choose(sample, surrogate, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
@@ -290,7 +371,7 @@ class Weighing:
         surrogate, transform = self._learning.surrogate, self._target.transform
         assert surrogate is not None
         with self._book.clock.phase("sampling"), one_thread():
-            sample = self._draw(surrogate, found)
+            sample = self._draw(found, surrogate)
             values = np.asarray(surrogate.value(drawn.positions))
         evaluations = EvaluatedDraws(
             positions=drawn.positions, values=values, log_densities=drawn.log_densities
@@ -322,11 +403,6 @@ class Weighing:
             predictive_variance=fresh.predictive_variance,
             others=others,
         )
-
-    def _draw(self, surrogate: Potential, found: Findings) -> SurrogateSample:
-        """Return draws of a surrogate, by chains that begin where the exploration has ended."""
-        about, covariance = found.chains.positions, found.covariance
-        return self._weigher.draw(surrogate, self._sampler, about, covariance, self._rng)
 
     def _cross_fit(
         self,
@@ -390,7 +466,9 @@ class Weighing:
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""
-        if len(self._accepted) < 2:
+        if self._has_noise and self._learning.n_observed >= MOST_LEARNT:
+            return True
+        if len(self._accepted) < 2 and not self._has_noise:
             return False
         stopping, weights, aim = self._book.stopping, self._book.weights, self._aim
         assert weights is not None
@@ -438,6 +516,10 @@ class _Accepted:
         density_ratios = None if self.others is None else self.others.density_ratios
         late = predict_variances(self.sample, self.evaluations, latest, density_ratios)
         return attrs.evolve(self, predictive_variance=late)
+
+
+def _offers(surrogate: Potential | None) -> Capabilities:
+    return frozenset() if surrogate is None else surrogate.capabilities
 
 
 def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:

@@ -21,6 +21,7 @@ from surrokit.potentials import (
     Potential,
     with_curvatures,
 )
+from surrokit.targets.estimates import noise_of
 from surrokit.types import Capabilities, FloatArray, Pair
 
 
@@ -116,6 +117,11 @@ class Differences(PassingWrapper):
     curvatures: FloatArray | None = None
 
     def __attrs_post_init__(self) -> None:
+        if noise_of(self.inner) is not None:
+            raise ConfigurationError(
+                "differences of values with noise show nothing of the gradient; leave "
+                "gradient='differences' out"
+            )
         if GRADIENT in self.inner.capabilities:
             raise ConfigurationError(
                 "the target has a gradient, so there is nothing to make of differences; leave "
@@ -231,8 +237,10 @@ def with_slopes(rows: Evaluations) -> Evaluations:
 def suits_differences(potential: Potential, max_calls: float | None = None) -> bool:
     """Return whether differences are worth their values.
 
-    They are for values alone, in few dimensions, where ``max_calls`` allow enough gradients.
+    They are for exact values alone, in few dimensions, where ``max_calls`` allow enough gradients.
     """
     if potential.capabilities & {GRADIENT, FORWARD, ROWS} or potential.dim > MOST_DIM:
+        return False
+    if noise_of(potential) is not None:
         return False
     return max_calls is None or max_calls >= LEAST_GRADIENTS * (2 * potential.dim + 1)

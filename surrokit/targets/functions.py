@@ -22,6 +22,7 @@ from surrokit.model.source import in_a_batch_of_one, one_after_another
 from surrokit.potentials import Energy, Pointwise, Potential
 from surrokit.targets.bounds import with_bounds
 from surrokit.targets.differences import Differences, gauss_newton
+from surrokit.targets.estimates import NoiseSd, declare_noise
 from surrokit.targets.gaussian import Priors
 from surrokit.types import Capabilities, FloatArray, Pair
 
@@ -163,6 +164,8 @@ def potential(
     parameters: Mapping[str, Parameter | Bounds | None] | None = None,
     plausible: Mapping[str, Any] | None = None,
     batched: bool = False,
+    noise_sd: NoiseSd | None = None,
+    estimate: Literal["unbiased"] | None = None,
 ) -> Potential:
     """Make a target from functions.
 
@@ -192,6 +195,13 @@ def potential(
         change. A parameter with a shape takes one range for all its numbers, or a pair of arrays.
     batched
         Whether the functions take rows, shape (n, dim), and return (n,) and (n, dim).
+    noise_sd
+        Standard deviation of the noise of values, in nats, where these are estimates of the log
+        density: a number, ``"returned"`` where functions return a quantity ``noise_sd`` beside the
+        value, or ``"estimate"`` where it is not known.
+    estimate
+        ``"unbiased"`` where estimates of the density itself have the right mean, as those of
+        particle filters do; unless given, estimates of the log density have.
 
     Returns
     -------
@@ -202,7 +212,8 @@ def potential(
     ------
     ConfigurationError
         If the value is not given by exactly one function, or the number of parameters is unknown,
-        or something that should be a function is none, or a plausible range cannot be one.
+        or something that should be a function is none, or a plausible range or the noise cannot be
+        one.
     """
     by_differences = isinstance(gradient, str) and gradient == "differences"
     slope: Any = None if by_differences else gradient
@@ -236,7 +247,7 @@ def potential(
         ),
         Plausible.declare(plausible, declared),
     )
-    bounded = with_bounds(inner, declared)
+    bounded = declare_noise(with_bounds(inner, declared), noise_sd, estimate)
     return Differences(bounded) if by_differences else bounded
 
 

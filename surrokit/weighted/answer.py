@@ -167,6 +167,11 @@ class Answer(Answering):
         """What each round counts, shape (rounds,); the sum is one."""
         return count_rounds(self.rounds)
 
+    @property
+    def is_of_process(self) -> bool:
+        """Whether a process is what is known of U, as values have noise."""
+        return bool(self.rounds[-1].uncertainty.shape[2])
+
     @functools.cached_property
     def latest(self) -> tuple[FloatArray, FloatArray] | None:
         """Draws of the latest surrogate, (chains, m, dim), and their log weights, (chains, m).

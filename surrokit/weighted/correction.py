@@ -35,6 +35,12 @@ jackknife's, but few positions are evaluated where a rare event happens. So it i
   their density ratios stand for the one. It is no part of an answer, since V' knows the points that
   correct V.
 
+**Noise.** Weights of values with noise would be biased, as the exponential of noise is. So where U
+is known by a process alone, whose mean is V, its draws are the answer, and no value corrects it.
+The process has a covariance K of U at the draws, and the mean of f has the variance
+E_V E_V' (f - m) K (f' - m), to first order (Bayesian quadrature: O'Hagan 1991,
+doi:10.1016/0378-3758(91)90002-V).
+
 **Degrees of freedom.** A variance of n numbers of kurtosis g has relative variance (g - 1) / n, and
 one with d degrees 2 / d. The kurtosis of n numbers is at most n, and small if none of them lies in
 the tail that matters: it is at least that of the function itself.
@@ -50,7 +56,7 @@ import numpy as np
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
-from surrokit.weighted.round import Round, thin_as
+from surrokit.weighted.round import Round, thin, thin_as
 
 LEAST_DEGREES = 1.0
 """Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
@@ -145,6 +151,7 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     late = late.reshape(-1, late.shape[2])
     by_later = np.square(late).mean(axis=0) / n
     of_chains, degrees_of_chains = _of_draws(found, centred)
+    of_chains = of_chains + process_variance(found, centred)
     degrees = measure_degrees(moves, _kurtosis(centred.flat))
     still &= (values.evaluated == flat[0]).all(axis=0)
     unknown = not sum_without(found.weights).all()
@@ -156,6 +163,18 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
         degrees=np.where(by_later > seen, measure_degrees(late), degrees),
         degrees_of_chains=degrees_of_chains,
     )
+
+
+def process_variance(found: Round, centred: Values) -> FloatArray:
+    """Return the variance of means, (k,), that comes from what a process does not know of U.
+
+    To first order a change d of U changes the mean of f by -E_V (f - m) d.
+    """
+    chains, m, rank = found.uncertainty.shape
+    if not rank:
+        return np.zeros(centred.draws.shape[2])
+    by_factor = np.einsum("cmr,cmk->rk", found.uncertainty, thin(centred.draws, m)) / (chains * m)
+    return np.asarray(np.square(by_factor).sum(axis=0))
 
 
 def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:

@@ -201,6 +201,7 @@ def _log_mean(found: Round) -> tuple[float, float, float]:
     without = np.log(rest / sum_without(even))
     moves = without - without.mean()
     variance = (n - 1) / n * np.square(moves).sum()
+    variance += np.square(found.uncertainty.mean(axis=(0, 1))).sum()
     mean = largest + n * plain - (n - 1) * without.mean()
     return float(mean), float(variance), float(measure_degrees(moves[:, None])[0])
 

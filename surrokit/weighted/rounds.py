@@ -9,7 +9,7 @@ import numpy as np
 
 from surrokit.diagnostics import r_hat
 from surrokit.interfaces import OuterSample, SurrogateSample
-from surrokit.potentials import Potential
+from surrokit.potentials import CovariancePotential, Potential
 from surrokit.surrogate.training import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
@@ -229,6 +229,48 @@ def cross_fit(
 def _fold_of(n: int) -> IntArray:
     """Return the part of each of n evaluations: each part is spread over all chains and tails."""
     return np.arange(n) % FOLDS
+
+
+COMPARED = 512
+"""Draws at which a process says how sure it is of U: the price is their square and cube."""
+
+
+def uncertainty_of(sample: SurrogateSample, process: CovariancePotential) -> FloatArray:
+    """Return a factor (chains, m, r) of the covariance of U at every k-th draw of each chain.
+
+    Parts of less than a thousandth of the variance are left out.
+    """
+    few = thin(sample.positions, max(COMPARED // len(sample.positions), 1))
+    chains, m, dim = few.shape
+    values, vectors = np.linalg.eigh(process.covariance(few.reshape(-1, dim)))
+    kept = values > 1e-3 * max(float(values[-1]), 0.0)
+    factor = vectors[:, kept] * np.sqrt(values[kept])
+    return np.asarray(factor.reshape(chains, m, -1))
+
+
+def complaint_about_noise(
+    process: CovariancePotential, positions: FloatArray, values: FloatArray, noise_sd: FloatArray
+) -> str | None:
+    """Return by how much new values differ from a process, if by more than it and noise explain.
+
+    Parameters
+    ----------
+    positions, values, noise_sd : ndarrays of shape (n, dim), (n,) and (n,)
+        Where values were evaluated, these, and the standard deviation of their noise; NaN where it
+        is not known, and the process has found it.
+    """
+    from scipy.stats import chi2
+
+    known = np.isfinite(values)
+    sds = np.where(np.isnan(noise_sd), process.noise_sd, noise_sd)[known]
+    errors = values[known] - process.value(positions[known])
+    squares = np.square(errors) / (np.square(sds) + process.variance(positions[known]))
+    if squares.sum() <= chi2.isf(1e-3, len(squares)):  # the probability of a false alarm
+        return None
+    return (
+        f"new values are {np.sqrt(squares.mean()):.1f} times as far from the surrogate as their "
+        "noise and what it does not know explain"
+    )
 
 
 LARGEST_K = 0.7

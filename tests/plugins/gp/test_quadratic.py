@@ -66,11 +66,11 @@ def test_values_are_kept_where_density_is_and_flattened_above():
 
 
 def test_the_quadratic_has_a_kernel_that_knows_no_direction(rng):
-    _, sd = scales_of(np.append(np.zeros(DIM + 1), [np.log(2.0), 0.0]))
+    _, sd = scales_of(np.append(np.zeros(DIM + 2), [np.log(2.0), 0.0]))
     a, b = rng.standard_normal((4, DIM)), rng.standard_normal((5, DIM))
     found = features("quadratic", a) * sd**2 @ features("quadratic", b).T
     np.testing.assert_allclose(found, 4.0 * np.square(1.0 + a @ b.T / DIM))
-    _, alone = scales_of(np.append(np.zeros(DIM + 1), [np.log(2.0), np.log(0.1)]))
+    _, alone = scales_of(np.append(np.zeros(DIM + 2), [np.log(2.0), np.log(0.1)]))
     products = np.isclose(features("quadratic", np.eye(DIM)), 0.0).all(axis=0)
     np.testing.assert_allclose(alone, np.where(products, 0.1, 1.0) * sd)
 
