@@ -94,7 +94,7 @@ class CheapModel:
         return np.full((len(outputs), self.n_outputs), np.nan)
 
     def _checked(self, *results: FloatArray) -> tuple[FloatArray, ...]:
-        """Return results with NaN in all rows of which one number is not finite, and count them."""
+        """Return results with NaN in all rows where a number is not finite, and count these."""
         bad = np.zeros(len(results[0]), dtype=bool)
         for array in results:
             bad |= ~np.isfinite(array).reshape(len(array), -1).all(axis=1)

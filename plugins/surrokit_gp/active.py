@@ -234,14 +234,9 @@ class _Search:
         chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
-        size = self.spread
-        if n_judges:
-            size = _size_beside(noise, errors)
+        size = _size_beside(noise, errors) if n_judges else self.spread
         if temperature == 1.0:
-            judges = np.concatenate([self.judges, chosen[:n_judges]])
-            self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
-            self.noise = np.append(self.noise, np.full(n_judges, noise))[-JUDGED:]
-            self.judges = judges[-max(JUDGED, self.n_starts) :]
+            self._judge(chosen[:n_judges], errors, noise)
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
         if size > 5.0:  # nats: then its draws tell less than the points do
@@ -252,6 +247,12 @@ class _Search:
         variances = fitted.variance(draws)
         self.unsure, self.variance = float(np.mean(variances > UNSURE**2)), float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
+
+    def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:
+        """Judge the process by its errors (n,) at its latest draws (n, dim), beside noise."""
+        self.errors = np.concatenate([self.errors, errors])[-JUDGED:]
+        self.noise = np.append(self.noise, np.full(len(draws), noise))[-JUDGED:]
+        self.judges = np.concatenate([self.judges, draws])[-max(JUDGED, self.n_starts) :]
 
     @property
     def _finite(self) -> tuple[FloatArray, FloatArray]:

@@ -83,6 +83,7 @@ ORDINARY = {
     "logistic",
     "identity",
     "metropolis",  # a function of the core
+    "jax",  # a library
 }
 """Names of parts that are words of the core's own."""
 
