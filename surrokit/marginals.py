@@ -252,7 +252,10 @@ def _fit_widths(
     others, governing, found = units[:, ~governed], units[:, governs], {}
     for i in np.flatnonzero(governed):
         slope = None if pulled is None else pulled[:, i]
-        fit = _fit_width(units[:, i], others, governing, slopes[governs, i], slope)
+        try:
+            fit = _fit_width(units[:, i], others, governing, slopes[governs, i], slope)
+        except np.linalg.LinAlgError:  # of scales or gradients that overflow
+            continue
         if np.isfinite(fit.gain) and fit.gain > GAINS:
             found[int(i)] = fit
     return found

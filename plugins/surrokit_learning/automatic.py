@@ -135,7 +135,7 @@ class Automatic:
                 costs, values=scale * costs.values, gradients=scale * costs.gradients
             )
         most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
-        learns, noise = picked.surrogate not in (None, "none"), target.noise
+        learns, noise = picked.surrogate not in (None, "none"), noise_of(recipe.exact)
         if (
             learns
             and _leaves_open(recipe)

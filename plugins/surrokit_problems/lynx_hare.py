@@ -106,7 +106,7 @@ def lynx_hare(tolerance: float = 1e-11) -> BoundedPotential:
     Parameters
     ----------
     tolerance
-        Of the solver, relative and absolute; ten times as much with sensitivities.
+        Of the solver, relative and absolute, positive; ten times as much with sensitivities.
     """
     return BoundedPotential(LynxHare(tolerance), LynxHare.parameters)
 

@@ -47,7 +47,14 @@ def test_modes_of_parameters_of_every_kind_are_named_in_the_users_numbers(kind, 
     target = sk.potential(log_density=log_density, gradient=gradient, parameters={"it": parameter})
     starts = [middles[i % 2] for i in range(4)]
     run = sk.sample(
-        target, sampler="hmc", initial=starts, warmup=100, draws=50, seed=1, progress=False
+        target,
+        sampler="hmc",
+        initial=starts,
+        warmup=100,
+        draws=50,
+        modes="as found",
+        seed=1,
+        progress=False,
     )
     (told,) = [each for each in run.verdict.messages if "the target has 2 modes" in each]
     named = dict(zip(run.labels, np.transpose(middles), strict=True))

@@ -63,7 +63,17 @@ def test_positions_are_counted_by_kind(make, method, kind):
 
 
 def test_all_kinds_are_listed():
-    kinds = ["value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"]
+    kinds = [
+        "value",
+        "gradient",
+        "forward",
+        "jacobian",
+        "vjp",
+        "hessian",
+        "metric",
+        "rows",
+        "cheap",
+    ]
     assert list(plain().calls) == kinds
 
 

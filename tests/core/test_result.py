@@ -18,7 +18,7 @@ from surrokit.result.advice import advice
 from surrokit.result.verdict import judge
 from surrokit.targets.bounds import parameters_of, transform_of
 
-KINDS = ["value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows"]
+KINDS = ["value", "gradient", "forward", "jacobian", "vjp", "hessian", "metric", "rows", "cheap"]
 ESS = ["ess", "ess_bulk", "ess_tail", "ess_square"]
 COLUMNS = ["mean", "sd", "q05", "q50", "q95", *ESS, "rhat", "mcse", "calls_per_ess"]
 

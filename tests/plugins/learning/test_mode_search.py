@@ -346,6 +346,7 @@ def test_a_run_tells_of_both_modes_and_draws_from_both():
 def ran(target, seed, *, step_size=0.5, draws=60):
     return sk.sample(
         target,
+        modes="as found",
         sampler=("hmc", {"step_size": step_size, "n_steps": 6, "metric": "identity"}),
         surrogate=sk.batch_surrogate(lambda evaluations, rng: target),
         explorer="rounds",
