@@ -154,7 +154,7 @@ def calibrate(
         labels=labels,
         ranks=np.reshape([each[0] for each in ranks], (-1, len(labels))),
         effective=np.array([each[1] for each in ranks]),
-        n=n,
+        requested=n,
         rejected=len(found) - len(ranks),
         failures=series.failures,
         calls=series.target.calls,
@@ -415,7 +415,7 @@ class Calibration:
         are of true parameters above the draws.
     effective : ndarray of shape (sets,)
         Draws of equal weight that each rank is worth; at most 9.
-    n
+    requested
         Data sets that were asked for.
     rejected
         Those for which no surrogate was accepted, so that there are no ranks.
@@ -428,7 +428,7 @@ class Calibration:
     labels: tuple[str, ...]
     ranks: FloatArray
     effective: FloatArray
-    n: int
+    requested: int
     rejected: int
     failures: int
     calls: Mapping[str, int]
@@ -485,7 +485,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data."""
         arrays = {name: getattr(self, name).tolist() for name in ("ranks", "effective", "p_values")}
-        counts = {name: getattr(self, name) for name in ("n", "rejected", "failures")}
+        counts = {name: getattr(self, name) for name in ("requested", "rejected", "failures")}
         found = {"labels": [*self.labels], **arrays, **counts, "calls": dict(self.calls)}
         return {**found, "verdict": self.verdict.to_dict()}
 
@@ -587,7 +587,7 @@ def _judge(found: Calibration) -> Iterator[Finding]:
             "out; raise max_calls, or give a run as prior, so that posteriors are nearer together"
         )
         yield (warning if found.rejected > 0.5 * tried else note)("rejected", message)
-    if tried < found.n:
+    if tried < found.requested:
         yield note("stopped", f"max_calls ended the calibration after {tried} data sets")
     if found.failures:
         yield note(

@@ -127,7 +127,7 @@ def evaluations_of_model(exact: Potential) -> Evaluations:
     batches, layout = model.memo.batches(), model.memo.layout
     events = (event_with(layout, *rows) for rows in batches)
     events = (_with_scales(each, model) for each in events)
-    drawn = model.memo.log_densities if model.memo.drawn and model.columns is None else None
+    drawn = model.memo.log_densities if model.memo.has_drawn and model.columns is None else None
     return near_least(read_evaluations(events, exact, drawn))
 
 

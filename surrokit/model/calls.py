@@ -131,15 +131,13 @@ class Memo:
         Takes each batch of new results, with what was evaluated and its seconds; None for nothing.
     layout
         Of quantities behind the results.
-    drawn
-        Log densities of positions that were drawn at random, by the bytes of these.
     """
 
     def __init__(self, *, grows: bool) -> None:
         self.grows, self.seconds = grows, 0.0
         self.write: Callable[[str, FloatArray, Results, float], None] | None = None
         self.layout = Layout()
-        self.drawn: dict[bytes, float] = {}
+        self._drawn: dict[bytes, float] = {}
         self._rows: dict[tuple[str, bytes], tuple[Results, float]] = {}
 
     def __len__(self) -> int:
@@ -161,17 +159,22 @@ class Memo:
         if other.layout.shapes:
             self.layout.fix(other.layout.shapes)
         self._rows.update(other._rows)
-        self.drawn.update(other.drawn)
+        self._drawn.update(other._drawn)
 
     def add_drawn(self, rows: FloatArray, logs: FloatArray) -> None:
         """Keep the log densities (n,) by which rows (n, width) were drawn."""
-        self.drawn |= {row.tobytes(): float(log) for row, log in zip(rows, logs, strict=True)}
+        self._drawn |= {row.tobytes(): float(log) for row, log in zip(rows, logs, strict=True)}
         if self.write is not None:
             self.write(DRAWN, rows, (logs,), 0.0)
 
+    @property
+    def has_drawn(self) -> bool:
+        """Whether any positions are known that were drawn at random."""
+        return bool(self._drawn)
+
     def log_densities(self, rows: FloatArray) -> FloatArray:
         """Return the log densities by which rows (n, width) were drawn, (n,); NaN where unknown."""
-        return np.array([self.drawn.get(row.tobytes(), np.nan) for row in rows], dtype=np.float64)
+        return np.array([self._drawn.get(row.tobytes(), np.nan) for row in rows], dtype=np.float64)
 
     def seconds_of(self, what: str) -> float | None:
         """Return what a result takes on average; None where there is none by this name."""

@@ -78,7 +78,12 @@ def test_a_rank_among_equal_ones_is_drawn_from_theirs():
 
 
 def calibration(ranks, **settings):
-    given = {"n": len(ranks), "rejected": 0, "failures": 0, "calls": {"forward": 9 * len(ranks)}}
+    given = {
+        "requested": len(ranks),
+        "rejected": 0,
+        "failures": 0,
+        "calls": {"forward": 9 * len(ranks)},
+    }
     labels = (*(f"q[{i}]" for i in range(ranks.shape[1] - 1)), "log density")
     given["effective"] = np.full(len(ranks), 9.0)
     return Calibration(labels=labels, ranks=ranks, **given | settings)
@@ -120,7 +125,9 @@ def test_the_verdict_says_which_and_in_which_way(law, how):
 
 
 def test_few_sets_and_rejected_ones_are_findings():
-    found = calibration(np.random.default_rng(5).random((20, 2)), n=60, rejected=30, failures=2)
+    found = calibration(
+        np.random.default_rng(5).random((20, 2)), requested=60, rejected=30, failures=2
+    )
     assert [each.name for each in found.verdict.warnings] == ["few", "rejected"]
     assert {each.name for each in found.verdict} == {
         "ranks",
@@ -131,7 +138,7 @@ def test_few_sets_and_rejected_ones_are_findings():
     }
     blind = calibration(np.random.default_rng(5).random((80, 2)), effective=np.ones(80))
     assert [each.name for each in blind.verdict.warnings] == ["effective"]
-    empty = calibration(np.empty((0, 2)), n=3, rejected=3)
+    empty = calibration(np.empty((0, 2)), requested=3, rejected=3)
     assert not empty.verdict.sound
     assert "0 data sets" in str(empty)
     with pytest.raises(ConfigurationError, match="no ranks to show; give more calls"):
