@@ -148,10 +148,20 @@ class Modes:
     @property
     def covariance(self) -> FloatArray:
         """Covariance of the mixture of all Laplace approximations, shape (dim, dim)."""
-        masses = self.masses
-        away = self.positions - masses @ self.positions
-        within: FloatArray = np.sum(masses[:, None, None] * self.covariances, axis=0)
-        return np.asarray(within + (away.T * masses) @ away)
+        away = self.positions - self.masses @ self.positions
+        return np.asarray(self.covariance_within + (away.T * self.masses) @ away)
+
+    @property
+    def covariance_within(self) -> FloatArray:
+        """Mean covariance of the Laplace approximations, shape (dim, dim).
+
+        Jumps lead from mode to mode, and other moves need not be as wide as all of them.
+        """
+        return np.asarray(np.sum(self.masses[:, None, None] * self.covariances, axis=0))
+
+    def away(self, positions: FloatArray) -> FloatArray:
+        """Return positions (n, dim) less the mode that each is at."""
+        return np.asarray(positions - self.positions[self.nearest(positions)])
 
     def unseen(self, joined: BoolArray | None = None) -> tuple[float, float]:
         """Return which part of further searches would end at no known mode, and an upper bound.

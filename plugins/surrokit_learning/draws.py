@@ -10,6 +10,7 @@ import numpy as np
 from surrokit.capabilities import GRADIENT
 from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Tuning
+from surrokit.kernel.jumps import modes_of
 from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
 from surrokit.limits import one_thread
 from surrokit.mode.descent import descend
@@ -245,7 +246,8 @@ def surrogate_draws(
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
-    covariance = getattr(surrogate, "within", region.covariance)
+    modes = modes_of(surrogate)
+    covariance = region.covariance if modes is None else modes.covariance_within
     moves.tune(n_transitions, covariance=covariance, step_size=None)
     kept, accepted = [], []
     with one_thread():

@@ -271,7 +271,7 @@ class Survey:
             return centre + half * moves, np.zeros(n)
         modes = self.several
         if modes is not None:
-            self.covariance = np.einsum("k,kij->ij", modes.masses, modes.covariances)
+            self.covariance = modes.covariance_within
             return normal_design(modes.positions, modes.covariances, n, rng)
         self.covariance = self._first_covariance()
         if self.hessian is None:  # the covariance is better known with every batch

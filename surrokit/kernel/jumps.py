@@ -291,3 +291,9 @@ def jumps_of(potential: Potential | None) -> Jumps | None:
     """Return the jumps that a surrogate of several modes comes with; None for any other."""
     found = getattr(potential, "jumps", None)
     return found if isinstance(found, Jumps) else None
+
+
+def modes_of(potential: Potential | None) -> Modes | None:
+    """Return the modes that a surrogate of several modes is about; None for any other."""
+    found = getattr(potential, "modes", None)
+    return found if isinstance(found, Modes) else None

@@ -22,7 +22,7 @@ from surrokit.interfaces import (
     StepInfo,
     Tuning,
 )
-from surrokit.kernel.jumps import Jumps, jumps_of
+from surrokit.kernel.jumps import Jumps, jumps_of, modes_of
 from surrokit.kernel.tuning import Tuner, moves_by_gradients
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential
@@ -132,9 +132,9 @@ class Binding:
 
     def update(self, state: ChainState, info: StepInfo) -> None:
         """Tune by a transition, after which the chains are in ``state``."""
-        positions, fold = state.positions, getattr(self.potential, "fold", None)
-        if fold is not None:  # between modes jumps lead, and the metric is that within them
-            positions = fold(positions)
+        positions, modes = state.positions, modes_of(self.potential)
+        if modes is not None:  # between modes jumps lead, and the metric is that within them
+            positions = modes.away(positions)
         self._use(self._tuner.update(positions, info, state.cache.get("gradient")))
 
     def learn(self, covariance: FloatArray | None) -> None:

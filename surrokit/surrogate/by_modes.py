@@ -106,18 +106,6 @@ class ByModes:
         return beyond
 
     @cached_property
-    def within(self) -> FloatArray:
-        """Mean covariance of the modes' Laplace approximations, shape (dim, dim).
-
-        Jumps lead from mode to mode, and other moves need not be as wide as all of them.
-        """
-        return np.asarray(np.einsum("k,kij->ij", self.modes.masses, self.modes.covariances))
-
-    def fold(self, positions: FloatArray) -> FloatArray:
-        """Return positions (n, dim) less the mode that each is at."""
-        return np.asarray(positions - self.modes.positions[self.modes.nearest(positions)])
-
-    @cached_property
     def jumps(self) -> Jumps | None:
         """Jumps between the parts."""
         return Jumps.to(self.modes, self.terms)

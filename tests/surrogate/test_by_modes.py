@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations
+from surrokit.kernel.jumps import modes_of
 from surrokit.modes import Modes
 from surrokit.surrogate.by_modes import ByModes, fit_by_modes
 from surrokit.testing.targets import Gaussian
@@ -118,10 +119,11 @@ def test_a_part_rises_away_from_its_rows_and_is_what_it_is_about_them():
 
 def test_moves_are_as_wide_as_modes_and_not_as_far_as_these_are_apart():
     joined = ByModes(parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)), modes=MODES)
-    masses = MODES.masses
-    assert_allclose(joined.within, (masses[0] + 0.3 * masses[1]) * np.eye(2))
+    masses, modes = MODES.masses, modes_of(joined)
+    assert modes is MODES
+    assert_allclose(modes.covariance_within, (masses[0] + 0.3 * masses[1]) * np.eye(2))
     away = 0.1 * POSITIONS[:2]
-    assert_allclose(joined.fold(MODES.positions + away), away)
+    assert_allclose(modes.away(MODES.positions + away), away)
 
 
 class Curved:
