@@ -27,7 +27,7 @@ import click
 import numpy as np
 
 import surrokit as sk
-from intervals import FIGURES, LONG_SEED, PARTS, Truth, of_exact_draws, tell
+from intervals import LONG_SEED, PARTS, Truth, of_exact_draws, outcome_of, tell
 from surrokit.model.calls import Memo
 from surrokit.shared import SharedModel
 from surrokit_problems.lynx_hare import COUNTS, LynxHare
@@ -206,19 +206,7 @@ def ask(problem: Problem, store: Memo, question: Question, calls: int, seed: int
         run = sk.sample(target, max_calls=calls, seed=seed, progress=False, **parts)
     except sk.errors.ConfigurationError as error:
         return {"calls": np.array(0), "warned": np.array([str(error)]), "seconds": np.array(0.0)}
-    spent = {"calls": np.array(run.total_calls), "seconds": np.array(time.process_time() - began)}
-    warned = {"warned": np.array([each.name for each in run.verdict.warnings], dtype=np.str_)}
-    if run.answer is None:
-        return {**spent, **warned}
-    named = [run.weights.figures.named[name] for name in FIGURES]
-    ends = [each.interval() for each in named]
-    return {
-        **spent,
-        **warned,
-        "value": np.array([each.value for each in named]),
-        "half": np.array([0.5 * (high - low) for low, high in ends]),
-        "error": np.array([each.error for each in named]),
-    }
+    return outcome_of(run, time.process_time() - began)
 
 
 def first_of(problem: Problem, seed: int, path: Path, parts: dict[str, Any]) -> Memo:

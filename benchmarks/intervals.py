@@ -107,7 +107,12 @@ def repeat(problem: Problem, seed: int) -> dict[str, np.ndarray]:
         budget=sk.Budget(target_mcse=problem.aim),
         **PARTS,
     )
-    spent = {"calls": np.array(run.total_calls), "seconds": np.array(time.perf_counter() - began)}
+    return outcome_of(run, time.perf_counter() - began)
+
+
+def outcome_of(run, seconds: float) -> dict[str, np.ndarray]:
+    """Return figures and half intervals of a run of some seconds; none where it is refused."""
+    spent = {"calls": np.array(run.total_calls), "seconds": np.array(seconds)}
     warned = {"warned": np.array([each.name for each in run.verdict.warnings], dtype=np.str_)}
     if run.answer is None:
         return {**spent, **warned}

@@ -236,12 +236,12 @@ class _Series:
         for i in range(MOST_ROUNDS):
             if self.target.n_calls - before + RANKED > most:
                 break
-            surrogate = self._fit(
-                energy, self._surrogates[i * len(self._surrogates) // MOST_ROUNDS]
-            )
-            drawn = None if surrogate is None else self._resample(surrogate, energy)
+            learnt = self._rows_under(energy)
+            part = self._surrogates[i * len(self._surrogates) // MOST_ROUNDS]
+            surrogate = self._fit(part, energy, learnt)
+            drawn = None if surrogate is None else self._resample(surrogate, learnt)
             if surrogate is None or drawn is None:
-                self._rows.append(self._evaluate(self._nearby(energy), learns=True))
+                self._rows.append(self._evaluate(self._nearby(learnt), learns=True))
                 continue
             tested = self._evaluate(drawn[:TESTED], learns=True)
             self._rows.append(tested)
@@ -279,24 +279,24 @@ class _Series:
         rows = near_least(rows.take(np.isfinite(rows.values)))
         return rows.take(np.argsort(rows.values, kind="stable")[:MOST_ROWS])
 
-    def _fit(self, energy: Energy, surrogate: Surrogate) -> Potential | None:
+    def _fit(self, part: Surrogate, energy: Energy, rows: Evaluations) -> Potential | None:
         capabilities = self.target.capabilities
         problem = LearningProblem(
             dim=self.target.dim, capabilities=capabilities, energy=energy, is_density=True
         )
-        learner = surrogate.learner(problem, self._rng)
+        learner = part.learner(problem, self._rng)
         try:
-            learner.observe(self._rows_under(energy))
+            learner.observe(rows)
             return learner.fit()
         except SurrogateFitError:
             return None
 
-    def _resample(self, surrogate: Potential, energy: Energy) -> FloatArray | None:
+    def _resample(self, surrogate: Potential, rows: Evaluations) -> FloatArray | None:
         """Return draws of a surrogate, shape (RANKED, dim); None where too few are effective.
 
         They are those of a t distribution at its mode, resampled by their weights.
         """
-        rows, rng = self._rows_under(energy), self._rng
+        rng = self._rng
         start = rows.positions[np.argmin(surrogate.value(rows.positions))]
         try:
             law = _law_at(descend(surrogate, start), rows)
@@ -312,9 +312,8 @@ class _Series:
             return None
         return pool[resampled_rows(logs, rng)[:RANKED]]
 
-    def _nearby(self, energy: Energy) -> FloatArray:
+    def _nearby(self, rows: Evaluations) -> FloatArray:
         """Return positions (n, dim) about the lowest one, where no surrogate can be used yet."""
-        rows = self._rows_under(energy)
         if not len(rows):
             return self._draw(TESTED)
         moves = self._rng.standard_normal((TESTED, self.target.dim)) * rows.positions.std(axis=0)

@@ -22,7 +22,7 @@ from surrokit.model.calls import Calls
 from surrokit.model.model import change_model
 from surrokit.potentials import Energy, Potential, with_forward, with_gradient
 from surrokit.surrogate.quality import FitQuality, fit_quality_of
-from surrokit.surrogate.training import near_least
+from surrokit.surrogate.training import are_beyond, near_least
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.functions import PotentialOfOutputs, gradient_of_energy
 from surrokit.types import BoolArray, Capabilities, FloatArray, Pair
@@ -282,8 +282,7 @@ class CorrectedMap(PotentialOfOutputs):
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
         """Return which positions (n, dim) lie beyond what the difference has learnt from."""
-        asked = getattr(self.rest, "is_beyond", None)
-        return np.zeros(len(positions), dtype=bool) if asked is None else asked(positions)
+        return are_beyond(self.rest, positions)
 
 
 @attrs.define(kw_only=True, eq=False)

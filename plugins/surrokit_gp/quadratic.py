@@ -266,9 +266,8 @@ class QuadraticProcess:
         over = np.maximum(distances - self.radius, 0.0)
         if over.any():
             values += self.stiffness * np.square(over)
-            slopes += (2.0 * self.stiffness * over / np.maximum(distances, self.radius))[
-                :, None
-            ] * z
+            pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
+            slopes += pulls[:, None] * z
         return values, slopes
 
     def variance(self, positions: FloatArray) -> FloatArray:

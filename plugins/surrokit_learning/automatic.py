@@ -135,25 +135,16 @@ class Automatic:
                 costs, values=scale * costs.values, gradients=scale * costs.gradients
             )
         most, needed = recipe.budget.calls, picked.chains * picked.wanted_draws
-        learns, noise = picked.surrogate not in (None, "none"), noise_of(recipe.exact)
-        if (
-            learns
-            and _leaves_open(recipe)
-            and noise
-            and noise.is_declared
-            and not noise.is_unbiased
-        ):
-            serving = _serving(composer, "correction", ANSWERS)
-            if serving is not None:
-                picked = picked.fill(
-                    "values have noise, so answers are weighted", correction=serving
-                )
-        elif learns and _leaves_open(recipe) and most is not None and most < needed:
-            serving = _serving(composer, "correction", ANSWERS)
+        serving, why = _serving(composer, "correction", ANSWERS), None
+        if picked.surrogate not in (None, "none") and _leaves_open(recipe):
+            noise = noise_of(recipe.exact)
             scarce = costs.value >= WEIGHED or _has_few(recipe) or _by_few_values(recipe)
-            if serving is not None and scarce:
-                few = f"chains would take {needed} calls, so answers are weighted"
-                picked = picked.fill(few, correction=serving)
+            if noise is not None and not noise.is_unbiased:
+                why = "values have noise"
+            elif most is not None and most < needed and scarce:
+                why = f"chains would take {needed} calls"
+        if serving is not None and why is not None:
+            picked = picked.fill(f"{why}, so answers are weighted", correction=serving)
         return attrs.evolve(
             picked,
             exploration=_exploration(recipe, costs),

@@ -340,7 +340,7 @@ class RecordingPotential:
     def noise(self) -> Noise | None:
         """Noise of the values, declared, or recognised as values at one position differ."""
         seen = self.rejections.account.recheck.apart is not None
-        return noise_of(self.target) or (Noise(is_declared=False) if seen else None)
+        return noise_of(self.target) or (Noise() if seen else None)
 
     def noise_sd(self, positions: FloatArray) -> FloatArray | None:
         """Return that of the latest values at positions (n, dim), (n,); NaN where it is not known.

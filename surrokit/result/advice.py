@@ -22,7 +22,6 @@ from surrokit.modes import Modes
 from surrokit.result.records import Finding, note, warning
 from surrokit.result.run import Run
 from surrokit.types import IntArray
-from surrokit.weighted.separate_modes import ModeVisits
 
 FEWEST_ITERATIONS = 20  #: Fewest kept iterations for advice on acceptance and on paths.
 
@@ -303,7 +302,7 @@ def separate_modes(run: Run) -> Iterator[str]:
         return
     if run.by_mode is not None:  # each mode counts by its mass
         return
-    visits = ModeVisits.of(run.modes, run.kept.positions)
+    visits = run.visits
     if not visits.joined:
         missed = "; draws miss modes altogether" if visits.missed.any() else ""
         yield (
@@ -364,7 +363,7 @@ def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
         return
     # chains that jump go to the modes that are known, and speak for no other
     jumps = run.adaptation.jumps or jumps_of(run.surrogate) is not None
-    joined = not jumps and ModeVisits.of(modes, run.kept.positions).joined
+    joined = not jumps and run.visits.joined
     # what Modes.unseen says where modes that draws join count as one
     part, bound = modes.unseen(modes.matters if joined else None)
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())

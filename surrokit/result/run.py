@@ -174,12 +174,18 @@ class Run:
         return None if self.weights is None else self.weights.answer
 
     @cached_property
+    def visits(self) -> ModeVisits:
+        """Which of the modes that searches found each draw is at."""
+        assert self.modes is not None
+        return ModeVisits.of(self.modes, self.kept.positions)
+
+    @cached_property
     def by_mode(self) -> SeparateModes | None:
         """Answers of chains that stay at modes, each weighed by its evidence; None of any other."""
         found = None if self.modes is None else self.modes.evidences
         if found is None or not found.separate or self.modes is None or not self.by_chains:
             return None
-        visits = ModeVisits.of(self.modes, self.kept.positions)
+        visits = self.visits
         rows = visits.first
         return SeparateModes(
             draws=self.kept.draws,
@@ -403,7 +409,7 @@ class Run:
             return np.isfinite(self.kept.values)
         return (self._evaluated_rows >= 0).reshape(self.draws.shape[:2])
 
-    @property
+    @cached_property
     def _evaluated_rows(self) -> IntArray:
         """For each draw the place among the kept ones where it was evaluated, or -1."""
         kept = self.kept.draws

@@ -461,12 +461,8 @@ class Book:
         """Note how large the noise of values is, if they have noise."""
         look_at_noise(self.target, surrogate)
 
-    def look_beyond(self, surrogate: Potential | None) -> None:
-        """Look where chains have not been: far away if they disagree, and across exchanges.
-
-        And at how large the noise of values is.
-        """
-        self.look_at_noise(surrogate)
+    def look_beyond(self) -> None:
+        """Look where chains have not been: far away if they disagree, and across exchanges."""
         kept = self.kept if self.has_draws else self.warmup
         self._exchange = find_exchange(self.target, self._places(self.kept))
         if self.weights is None or self.weights.answer is None:

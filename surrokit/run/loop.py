@@ -197,7 +197,8 @@ def run(
                 book.look_again()
                 attempt.draw()
             book.look_again()
-            book.look_beyond(attempt.surrogate)
+            book.look_at_noise(attempt.surrogate)
+            book.look_beyond()
         attempt.weigh_modes(calls=True)
     except (*ENDS, SystemExit) as end:
         if book.plan is None:  # the recipe cannot work
@@ -210,14 +211,19 @@ def run(
         outcome = attempt.outcome(_approximate(attempt, book))
         book.finish(outcome)
     _raise_if_nowhere_finite(outcome, book)
+    _warn(outcome)
+    return outcome
+
+
+def _warn(outcome: Run) -> None:
+    """Warn of what the verdict warns of; an error that a filter makes of it carries the run."""
     try:
         for finding in outcome.verdict.warnings:
             kind = EvaluationWarning if finding.name == "failures" else SamplingWarning
-            warnings.warn(finding.message, kind, stacklevel=3)  # the caller of sample
-    except Warning as warning:  # a filter makes errors of warnings
+            warnings.warn(finding.message, kind, stacklevel=4)  # the caller of sample
+    except Warning as warning:
         _carry(warning, outcome)
         raise
-    return outcome
 
 
 def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
@@ -227,12 +233,14 @@ def _end(end: BaseException, attempt: Attempt, book: Book) -> None:
         error = _too_large(end)
     book.stopping.cut(reason_of(error))
     book.note_failures()
+    by_default = not isinstance(error, Exception) and book.stopping.stopped == "default_max_calls"
+    if by_default:
+        book.target.guard(None)
     book.look_at_noise(attempt.surrogate)
     attempt.weigh_modes(calls=False)
+    if by_default:
+        book.look_beyond()
     if not isinstance(error, Exception):
-        if book.stopping.stopped == "default_max_calls":
-            book.target.guard(None)
-            book.look_beyond(attempt.surrogate)
         return
     _carry(error, attempt.outcome())
     if error is end:

@@ -14,6 +14,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.kernel.jumps import Jumps
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
+from surrokit.surrogate.training import are_beyond
 from surrokit.types import BoolArray, Capabilities, FloatArray
 
 SHARED = 0.01
@@ -100,9 +101,9 @@ class ByModes:
         """Return which positions (n, dim) lie beyond what the part at the nearest mode knows."""
         nearest, beyond = self.modes.nearest(positions), np.zeros(len(positions), dtype=bool)
         for k, part in enumerate(self.parts):
-            own, asked = nearest == k, getattr(part, "is_beyond", None)
-            if own.any() and asked is not None:
-                beyond[own] = asked(positions[own])
+            own = nearest == k
+            if own.any():
+                beyond[own] = are_beyond(part, positions[own])
         return beyond
 
     @cached_property

@@ -19,16 +19,26 @@ def near_least(rows: Evaluations) -> Evaluations:
     return rows.take(np.asarray(rows.values <= most))
 
 
+def are_beyond(surrogate: Potential | None, positions: FloatArray) -> BoolArray:
+    """Return which positions (n, dim) lie beyond what a surrogate has learnt from, shape (n,).
+
+    Its method ``is_beyond`` says which these are; without one there are none.
+    """
+    is_beyond: Any = getattr(surrogate, "is_beyond", None)
+    if is_beyond is None:
+        return np.zeros(len(positions), dtype=bool)
+    return np.asarray(is_beyond(positions))
+
+
 def part_beyond(surrogate: Potential | None, positions: FloatArray) -> float:
     """Return the part of positions (n, dim) beyond what a surrogate has learnt from.
 
-    Its method ``is_beyond`` says which these are; without one it is 0. It is asked of some 12,000
-    at most, which tell a part to half a percent: each may take the variance of a process.
+    It is asked of some 12,000 at most, which tell a part to half a percent: each may take the
+    variance of a process.
     """
-    is_beyond: Any = getattr(surrogate, "is_beyond", None)
-    if is_beyond is None or not len(positions):
+    if not len(positions):
         return 0.0
-    return float(is_beyond(positions[:: -(-len(positions) // 12_000)]).mean())
+    return float(are_beyond(surrogate, positions[:: -(-len(positions) // 12_000)]).mean())
 
 
 Tail: TypeAlias = Literal["down-weighted", "full"]

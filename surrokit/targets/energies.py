@@ -273,12 +273,10 @@ class ObservedEnergy:
         if data.shape != (ends[-1],):
             raise ShapeError(f"data must have shape ({ends[-1]},), got {data.shape}")
         check_finite("data", data)
-        parts = np.split(data, ends[:-1])
-        for block, part in zip(self.blocks, parts, strict=True):
+        blocks = []
+        for block, part in zip(self.blocks, np.split(data, ends[:-1]), strict=True):
             block.family.check_data(part)
-        blocks = [
-            attrs.evolve(block, data=part) for block, part in zip(self.blocks, parts, strict=True)
-        ]
+            blocks.append(attrs.evolve(block, data=part))
         return attrs.evolve(self, blocks=tuple(blocks))
 
     def draw_scales(

@@ -33,13 +33,10 @@ class Noise:
         Its standard deviation.
     is_unbiased
         Whether estimates of the density, exp(-U), have the right mean; else those of U have.
-    is_declared
-        By the user; else a run has recognised it.
     """
 
     sd: NoiseSd = "estimate"
     is_unbiased: bool = False
-    is_declared: bool = True
 
 
 @attrs.frozen(eq=False)

@@ -16,7 +16,7 @@ from surrokit.modes import Evidences, Modes
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit.weighted.answer import Answer, Answering, Figures, Function, quantile_of, ratio
-from surrokit.weighted.round import Estimate, reshaped
+from surrokit.weighted.round import Estimate, reshaped, shares
 
 if TYPE_CHECKING:
     from surrokit.weighted.normalizer import ValueOf
@@ -168,7 +168,7 @@ class SeparateModes(Answering):
     @property
     def masses(self) -> FloatArray:
         """Share of the probability at each mode, shape (k,)."""
-        return np.asarray(np.exp(self.logs - np.logaddexp.reduce(self.logs)))
+        return shares(self.logs)
 
     @property
     def log_evidence(self) -> Estimate:
@@ -308,7 +308,7 @@ def weigh_modes(
             doubt = "the evidence of one is not known from its draws"
         else:
             logs[k], errors[k] = each.value, each.error
-    masses = np.exp(logs - np.logaddexp.reduce(logs))
+    masses = shares(logs)
     if masses[alone].sum() > LEFT_OUT:
         doubt = f"one without chains may have {masses[alone].max():.2g} of the mass"
     elif doubt is None and _overlap(visits, positions, masses) > LEFT_OUT:
