@@ -57,6 +57,12 @@ class ByModes:
         """A gradient, if every part has one."""
         return frozenset({GRADIENT}).intersection(*(part.capabilities for part in self.parts))
 
+    @property
+    def n_gradients(self) -> int | None:
+        """Gradients that the parts have learnt from; None where these do not tell."""
+        found = [getattr(part, "n_gradients", None) for part in self.parts]
+        return None if None in found else sum(found)
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
         return self._mean(np.exp(self.modes.log_shares(positions)), positions)

@@ -11,7 +11,7 @@ from scipy.special import chdtri, expit
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
-from surrokit.kernel.jumps import StudentT
+from surrokit.kernel.jumps import Jumps, StudentT, jumps_of
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
@@ -40,11 +40,12 @@ def bridge(
     values: FloatArray | None = None,
     exact: FloatArray | None = None,
     most: int = MOST,
+    law: Jumps | None = None,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
 
-    A multivariate t is fitted to the first half of each chain. The second half and as many draws of
-    the t make the iterated optimal bridge (Meng and Wong 1996, Statistica Sinica 6:831-860). Its
+    A multivariate t is fitted to the first half of each chain, unless a ``law`` of several modes is
+    known. The second half and as many draws of the t make the iterated optimal bridge (Meng and Wong 1996, Statistica Sinica 6:831-860). Its
     error is the one of Fruehwirth-Schnatter (2004, doi:10.1111/j.1368-423X.2004.00125.x), with the
     autocorrelation of the chains by :func:`surrokit.diagnostics.mean_error`.
 
@@ -86,7 +87,7 @@ def bridge(
     if not np.ptp(draws, axis=1).any(axis=0).all():
         raise NumericalError("the chains never moved, and give no evidence; draw more")
     n, dim = draws.shape[1:]
-    law = StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
+    near = law or StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
     late, *known = (
         None if each is None else _thinned(each[:, n // 2 :], most)
         for each in (draws, values, exact)
@@ -99,10 +100,10 @@ def bridge(
             "the potential must be finite at its own draws; pass the potential that they are of"
         )
     logs = np.zeros(shape) if known[1] is None else known[1] - ours
-    other = law.draw(len(at), rng)
+    other = near.draw(len(at), rng)
     with np.errstate(over="ignore"):
-        theirs = -np.asarray(potential(other)) - law.log_density(other)
-    return _solve(-ours - law.log_density(at).reshape(shape), theirs, logs)
+        theirs = -np.asarray(potential(other)) - near.log_density(other)
+    return _solve(-ours - near.log_density(at).reshape(shape), theirs, logs)
 
 
 def evidence_of_chains(
@@ -142,8 +143,13 @@ def evidence_of_chains(
         return np.where(within, np.log(_INNER) - normal.log_density(places), np.inf)
 
     found: list[Estimate] = []
-    for potential in (inner,) if surrogate is None else (surrogate.value, inner):
-        near = potential if within is None else within(potential)
+    law = jumps_of(surrogate) if within is None else None  # one for each mode
+    if surrogate is not None:
+        near = surrogate.value if within is None else within(surrogate.value)
+        with contextlib.suppress(NumericalError):
+            found.append(bridge(near, positions, rng, exact=values, law=law))
+    if law is None:
+        near = inner if within is None else within(inner)
         with contextlib.suppress(NumericalError):
             found.append(bridge(near, positions, rng, exact=values))
     if not found:
