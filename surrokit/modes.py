@@ -238,15 +238,19 @@ class Modes:
 
         That is in the density at ``positions (n, dim)``.
         """
-        return self.shares_and_pulls(positions)[0]
+        return self.look(positions)[0]
 
-    def shares_and_pulls(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`log_shares`, and gradients (k, n, dim) of each approximation of U."""
+    def look(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return :meth:`log_shares`, and of each approximation of U its gradients (k, n, dim).
+
+        With them come squared distances (k, n) from the modes, in their own sds.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # far from all modes
             away = positions - self.positions[:, None]
             pulls = away @ self._precisions
-            logs = -self.values[:, None] - 0.5 * np.einsum("knd,knd->kn", away, pulls)
-            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls
+            squares = np.vecdot(away, pulls)
+            logs = -self.values[:, None] - 0.5 * squares
+            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls, squares
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""

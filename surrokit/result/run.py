@@ -282,7 +282,9 @@ class Run:
                 "then evaluated: run.log_evidence(target)"
             )
         else:
-            found = evidence_of_chains(positions, values, rng, self.surrogate)
+            several = self.modes is not None and self.modes.reliable and len(self.modes) > 1
+            modes = self.modes if several else None
+            found = evidence_of_chains(positions, values, rng, self.surrogate, modes=modes)
         calls_made = self.total_calls + found.calls
         return attrs.evolve(found, calls=calls_made, unnormalized=self.unnormalized)
 

@@ -12,6 +12,7 @@ from scipy.special import chdtri, expit
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import Jumps, StudentT, jumps_of
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
@@ -112,12 +113,13 @@ def evidence_of_chains(
     rng: np.random.Generator,
     surrogate: Potential | None = None,
     within: Callable[[ValueOf], ValueOf] | None = None,
+    modes: Modes | None = None,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U) from exact draws alone, without a call.
 
     The bridge is to the surrogate, or to a normal distribution narrower than the draws where there
     is none or it is less precise, without its tails (Robert and Wraith 2009,
-    doi:10.1063/1.3275622).
+    doi:10.1063/1.3275622). Of several modes each has one.
 
     Parameters
     ----------
@@ -127,6 +129,8 @@ def evidence_of_chains(
         U there.
     within
         Makes a potential infinite where the draws are not taken from.
+    modes
+        Those that the draws are at; None for one.
 
     Raises
     ------
@@ -136,22 +140,22 @@ def evidence_of_chains(
         If neither is near enough to U.
     """
     flat = positions[:, : positions.shape[1] // 2].reshape(-1, positions.shape[2])
-    normal, end = StudentT.about(flat, _NARROW), chdtri(flat.shape[1], 1.0 - _INNER)
+    normals, end = _narrow(flat, modes), chdtri(flat.shape[1], 1.0 - _INNER)
 
     def inner(places: FloatArray) -> FloatArray:
-        within = normal.distances(places) <= end
-        return np.where(within, np.log(_INNER) - normal.log_density(places), np.inf)
+        logs = [
+            np.where(law.distances(places) <= end, np.log(part) + law.log_density(places), -np.inf)
+            for law, part in zip(normals.laws, normals.shares, strict=True)
+        ]
+        return np.asarray(np.log(_INNER) - np.logaddexp.reduce(logs, axis=0))
 
     found: list[Estimate] = []
-    law = jumps_of(surrogate) if within is None else None  # one for each mode
-    if surrogate is not None:
-        near = surrogate.value if within is None else within(surrogate.value)
+    near: ValueOf = inner if surrogate is None else surrogate.value
+    law = None if modes is None else jumps_of(surrogate) or normals
+    for potential in (near, inner)[surrogate is None :]:
+        near = potential if within is None else within(potential)
         with contextlib.suppress(NumericalError):
             found.append(bridge(near, positions, rng, exact=values, law=law))
-    if law is None:
-        near = inner if within is None else within(inner)
-        with contextlib.suppress(NumericalError):
-            found.append(bridge(near, positions, rng, exact=values))
     if not found:
         raise NumericalError(
             "the evidence cannot be estimated from these draws alone, as no density at hand is "
@@ -159,6 +163,15 @@ def evidence_of_chains(
             "positions: run.log_evidence(target)"
         )
     return min(found, key=lambda each: float(each.error))
+
+
+def _narrow(draws: FloatArray, modes: Modes | None) -> Jumps:
+    """Return normals narrower than draws (n, dim), one for all or for those at each mode."""
+    at = np.zeros(len(draws), dtype=np.int64) if modes is None else modes.nearest(draws)
+    groups = [draws[at == k] for k in np.unique(at)]
+    groups = [each for each in groups if len(each) >= 10 * draws.shape[1]] or [draws]
+    shares = np.array([len(each) for each in groups]) / sum(map(len, groups))
+    return Jumps(laws=tuple(StudentT.about(each, _NARROW) for each in groups), shares=shares)
 
 
 def _thinned(array: FloatArray, most: int) -> FloatArray:
