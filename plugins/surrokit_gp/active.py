@@ -176,8 +176,8 @@ class _Elsewhere:
 
     @property
     def spare(self) -> int:
-        """Values that are kept for a look far away."""
-        return self._n_probes - len(self.probes)
+        """Values that are kept for a look far away, once there is a process to compare with."""
+        return 0 if self.searches[0].fitted is None else self._n_probes - len(self.probes)
 
     @property
     def is_known(self) -> bool:
