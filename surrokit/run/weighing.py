@@ -23,6 +23,7 @@ from surrokit.interfaces import (
     SurrogateSample,
     Weigher,
 )
+from surrokit.kernel.jumps import jumps_of
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
@@ -562,4 +563,5 @@ def _still(chains: int) -> StepInfo:
 
 def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
-    return bridge(surrogate.value, sample.positions, rng, values=sample.values)
+    law = jumps_of(surrogate)
+    return bridge(surrogate.value, sample.positions, rng, values=sample.values, law=law)

@@ -57,7 +57,7 @@ def explore(target, surrogate=None, warmup=1000, calls=None, **settings):
         positions=target.initial(rng, 4),
         warmup=warmup,
         evaluated=lambda: Evaluations(positions=np.empty((0, target.dim)), values=np.empty(0)),
-        fit=lambda rows: surrogate,
+        fit=lambda rows, modes=None: surrogate,
         calls=calls,
     )
     return list(Active(**parts, **settings).explore(start, rng))
