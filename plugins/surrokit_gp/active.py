@@ -31,7 +31,6 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray, IntArray
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
-    UNSURE,
     QuadraticProcess,
     about_lowest,
     flat_from,
@@ -245,7 +244,10 @@ class _Search:
             self.whitening = refocus(self.whitening, draws, temperature)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
-        self.unsure, self.variance = float(np.mean(variances > UNSURE**2)), float(variances.mean())
+        self.unsure, self.variance = (
+            float(np.mean(variances > fitted.unsure**2)),
+            float(variances.mean()),
+        )
         self.spread = 0.5 * (self.spread + size)
 
     def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:

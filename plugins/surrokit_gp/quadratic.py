@@ -39,7 +39,7 @@ CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE, COVA
 """Capabilities of a fitted process."""
 
 UNSURE = 1.0
-"""Standard deviation, in nats, above which a process is not trusted."""
+"""Standard deviation, in nats, above which a process of exact values is not trusted."""
 
 TURNS = 0.3
 """Correlation of a process's draws from which on its coordinates are turned."""
@@ -86,11 +86,21 @@ NOISE = {False: (np.log(1e-3), 1.0, np.log(1e-3), np.log(1e-3)), True: (0.0, 1.5
 """Row of :func:`scale_table` for the noise of values: of known noise, and of noise to be found."""
 
 
-def scale_table(dim: int, *, finds_noise: bool = False) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4)."""
-    sds = (np.log(2.0), 1.0, -4.0, 3.4), NOISE[finds_noise], (np.log(3.0), 2.0, -4.0, 5.0)
+def scale_table(dim: int, noise_sd: FloatArray) -> FloatArray:
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4).
+
+    Coordinates follow a process's own draws, so that its quadratic seems near |z|^2 / 2 however
+    far it is off by the noise of values, whose standard deviations are ``noise_sd (n,)``. So with
+    noise coefficients are not drawn to it.
+    """
     usual = np.log(2.5) + 0.5 * np.log(dim / 3.0)  # as draws are farther apart in more dimensions
-    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds, (-1.0, 1.5, -5.0, 1.0)]).T
+    rows = [(usual, 1.0, -0.7, 3.5)] * dim + [(np.log(2.0), 1.0, -4.0, 3.4)]
+    rows.append(NOISE[bool(np.isnan(noise_sd).any())])
+    if (noise_sd != 0.0).any():
+        rows += [(np.log(3.0), 1.0, np.log(3.0), 5.0), (0.0, 1.0, 0.0, 1.0)]
+    else:
+        rows += [(np.log(3.0), 2.0, -4.0, 5.0), (-1.0, 1.5, -5.0, 1.0)]
+    return np.array(rows).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
@@ -110,8 +120,7 @@ def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArra
     They are sought from a start, from the usual ones, and from where a quadratic does along most
     coordinates. The search looks at the first equations: the price of a step is their cube.
     """
-    dim, finds_noise = equations.dim, bool(np.isnan(equations.noise_sd).any())
-    table = scale_table(dim, finds_noise=finds_noise)
+    dim, table = equations.dim, scale_table(equations.dim, equations.noise_sd)
     few = equations.take(np.arange(min(len(equations), 300)))
     first, second = np.triu_indices(dim)
     mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
@@ -152,6 +161,7 @@ class QuadraticProcess:
     quality: FitQuality | None
     process: FittedProcess
     logs: FloatArray  # its log scales, (dim + 4,)
+    unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
     trend: Polynomial  # all of it, in z
@@ -208,6 +218,7 @@ class QuadraticProcess:
             quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
             process=process,
             logs=logs,
+            unsure=max(UNSURE, typical_noise(rows.noise_sd, found)),
             radius=radius,
             stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(trend.matrix)[0])),
             trend=trend,
@@ -293,8 +304,11 @@ class QuadraticProcess:
         return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
-        """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,)."""
-        return self.is_at_wall(positions) | (self.variance(positions) > UNSURE**2)
+        """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,).
+
+        That is where it is less sure of U than a value is, if values have noise above 1 nat.
+        """
+        return self.is_at_wall(positions) | (self.variance(positions) > self.unsure**2)
 
     def draw(
         self, rng: np.random.Generator, temperature: float = 1.0, spread: float = 0.1
