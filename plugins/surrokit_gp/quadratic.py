@@ -29,7 +29,7 @@ from surrokit.surrogate.quality import FitQuality, KeepingLearner
 from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
-from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.fitted import Expansion, FittedProcess
 from surrokit_gp.posterior import condition, exact_likelihood, left_out, quality_of
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
@@ -164,13 +164,7 @@ class QuadraticProcess:
     unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
-    trend: Polynomial  # all of it, in z
-    # of the radial terms, in z less a middle over length scales: centres of the kernel (n, dim),
-    # half of their squares, and their levels, alone and times the centres (n, 1 + dim)
-    middle: FloatArray
-    centres: FloatArray
-    half_squares: FloatArray
-    terms: FloatArray
+    inner: Expansion  # the process in z
 
     @classmethod
     def fit(
@@ -211,8 +205,14 @@ class QuadraticProcess:
             high = equations.positions[rows.tail_sd == 0.0]
             radius = max(2.0 * radius, float(np.linalg.norm(high, axis=1).max()) + _ROOM)
         trend = Polynomial.of(posterior.profile.coefficients, dim) + half_square
-        middle = posterior.centres.mean(axis=0)
-        centres, levels = posterior.centres - middle, posterior.variance * posterior.weights
+        inner = Expansion(
+            origin=np.zeros(dim),
+            scaling=np.diag(1.0 / posterior.length_scales),
+            nodes=posterior.centres,
+            levels=posterior.variance * posterior.weights,
+            slopes=None,
+            polynomial=trend,
+        )
         return cls(
             n_points=len(rows),
             quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
@@ -221,11 +221,7 @@ class QuadraticProcess:
             unsure=max(UNSURE, typical_noise(rows.noise_sd, found)),
             radius=radius,
             stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(trend.matrix)[0])),
-            trend=trend,
-            middle=middle * posterior.length_scales,
-            centres=centres,
-            half_squares=0.5 * np.vecdot(centres, centres),
-            terms=np.column_stack([levels, levels[:, None] * centres]),
+            inner=inner,
         )
 
     @property
@@ -258,21 +254,8 @@ class QuadraticProcess:
         return values, self.whitening.pull(slopes)
 
     def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V at z (n, dim), and its derivatives in z: what chains spend their time on.
-
-        That of the process, with few and large products: batches of chains are small.
-        """
-        x = (z - self.middle) / self.process.posterior.length_scales
-        exponents = x @ self.centres.T
-        exponents -= self.half_squares
-        exponents -= 0.5 * np.vecdot(x, x)[:, None]
-        sums = np.exp(exponents, out=exponents) @ self.terms
-        totals, slopes = sums[:, 0], sums[:, 1:]
-        slopes -= totals[:, None] * x
-        slopes /= self.process.posterior.length_scales
-        bends = z @ self.trend.matrix
-        values = totals + self.trend.level + np.vecdot(z, 0.5 * bends + self.trend.slope)
-        slopes += bends + self.trend.slope
+        """Return V at z (n, dim), and its derivatives in z."""
+        values, slopes = self.inner.value_and_gradient(z)
         distances = np.sqrt(np.vecdot(z, z))
         over = np.maximum(distances - self.radius, 0.0)
         if over.any():
