@@ -44,12 +44,13 @@ from surrokit.weighted.rounds import (
     complaint,
     complaint_about_draws,
     complaint_about_noise,
+    complaint_about_process,
     cross_fit,
     disagreement,
     is_worth_it,
     parts_of,
     predict_variances,
-    uncertainty_of,
+    realisations_of,
 )
 
 PATIENCE = 3
@@ -159,7 +160,7 @@ class Weighing:
             if not self._accepted and self._suits_chains:
                 book.begin_chains()
             elif not knows:
-                book.stopping.cut("max_calls")
+                book.stopping.cut("surrogate")
         except BaseException:
             self._drop_unfinished()
             raise
@@ -247,7 +248,11 @@ class Weighing:
         with contextlib.suppress(SurrogateFitError):  # then it stays as it was
             process = self._learning.surrogate = self._learning.fit()
         self._sample = sample = self._draw(found, process)
-        doubt = doubt or complaint_about_draws(sample, process)
+        with self._book.clock.phase("sampling"), one_thread():
+            realisations = realisations_of(sample, cast(CovariancePotential, process), self._rng)
+        doubt = (
+            doubt or complaint_about_draws(sample, process) or complaint_about_process(realisations)
+        )
         if doubt is not None:
             self._forget()
             self._record(positions, values, "warmup")
@@ -261,7 +266,7 @@ class Weighing:
                 evaluated=evaluated,
                 log_weights=np.zeros(len(evaluated)),
                 learnt=self._learning.n_observed,
-                uncertainty=uncertainty_of(sample, cast(CovariancePotential, process)),
+                realisations=realisations,
             )
             constant = bridge(process.value, sample.positions, self._rng)
         self._accepted[:] = [

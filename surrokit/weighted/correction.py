@@ -166,15 +166,15 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
 
 
 def process_variance(found: Round, centred: Values) -> FloatArray:
-    """Return the variance of means, (k,), that comes from what a process does not know of U.
-
-    To first order a change d of U changes the mean of f by -E_V (f - m) d.
-    """
-    chains, m, rank = found.uncertainty.shape
-    if not rank:
+    """Return the variance of means, (k,), that comes from what a process does not know of U."""
+    chains, m, n = found.realisations.shape
+    if not n:
         return np.zeros(centred.draws.shape[2])
-    by_factor = np.einsum("cmr,cmk->rk", found.uncertainty, thin(centred.draws, m)) / (chains * m)
-    return np.asarray(np.square(by_factor).sum(axis=0))
+    values = thin(centred.draws, m).reshape(chains * m, -1)
+    logs = -found.realisations.reshape(-1, n)
+    weights = np.exp(logs - logs.max(axis=0))
+    moves = weights.T @ values / weights.sum(axis=0)[:, None] - values.mean(axis=0)
+    return np.asarray(np.square(moves).mean(axis=0))
 
 
 def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
