@@ -307,8 +307,12 @@ class Weighing:
             log_surrogate_weights=evaluations.log_surrogate_weights,
             learnt=learnt,
         )
-        doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
-        apart = None
+        doubt = doubt or _edge_doubt(edges, at_edges, fresh)
+        apart = others = None
+        if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
+            # no round follows one so small, but surrogates of the rest of it may predict each part
+            others = self._cross_fit(fresh, sample, evaluations, state, rows)
+            doubt = doubt if others is None else complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
@@ -325,11 +329,13 @@ class Weighing:
             sample=sample,
             evaluations=evaluations,
             predictive_variance=fresh.predictive_variance,
+            others=others,
         )
         # at once, so that an interrupt of what follows loses no evaluation
         self._accepted.append(accepted)
         self._keep_densities(evaluations, float(constant.value))
-        others = self._cross_fit(fresh, sample, evaluations, state, rows)
+        if others is None:
+            others = self._cross_fit(fresh, sample, evaluations, state, rows)
         self._accepted[-1] = attrs.evolve(accepted, others=others)
         self._accepted = self._predict_variances(self._accepted, surrogate)
         return apart
