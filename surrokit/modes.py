@@ -299,6 +299,6 @@ def describe_searches(searches: Searches | None) -> str | None:
     places = "one place" if len(ended) == 1 else f"{len(ended)} ({', '.join(map(str, ended))})"
     return (
         f"{sum(ended)} of {searches.n} searches for modes ended at {places}; at most "
-        f"{searches.unseen:.0%} of further ones would end elsewhere (probability 0.95). A mode that "
-        "few starts lead to, such as a narrow one, may still have any mass"
+        f"{searches.unseen:.0%} of further ones would end elsewhere (probability 0.95). A mode "
+        "that few starts lead to, such as a narrow one, may still have any mass"
     )

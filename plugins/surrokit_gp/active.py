@@ -158,7 +158,8 @@ class _Elsewhere:
     """
 
     def __init__(self, first: _Search, most: int) -> None:
-        self.searches, self.modes = [first], None
+        self.searches = [first]
+        self.modes: Modes | None = None
         self.probes, self.probed = first.positions[:0], first.values[:0]
         self._most, self._n_probes = most, 2 * (min(most // PART, MOST) // 2)
         self._led = 0  # further searches that came to what was known

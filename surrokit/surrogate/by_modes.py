@@ -60,8 +60,8 @@ class ByModes:
     @property
     def n_gradients(self) -> int | None:
         """Gradients that the parts have learnt from; None where these do not tell."""
-        found = [getattr(part, "n_gradients", None) for part in self.parts]
-        return None if None in found else sum(found)
+        found = [int(getattr(part, "n_gradients", -1)) for part in self.parts]
+        return None if min(found) < 0 else sum(found)
 
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""

@@ -46,9 +46,10 @@ def bridge(
     """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
 
     A multivariate t is fitted to the first half of each chain, unless a ``law`` of several modes is
-    known. The second half and as many draws of the t make the iterated optimal bridge (Meng and Wong 1996, Statistica Sinica 6:831-860). Its
-    error is the one of Fruehwirth-Schnatter (2004, doi:10.1111/j.1368-423X.2004.00125.x), with the
-    autocorrelation of the chains by :func:`surrokit.diagnostics.mean_error`.
+    known. The second half and as many draws of the law make the iterated optimal bridge (Meng and
+    Wong 1996, Statistica Sinica 6:831-860). Its error is the one of Fruehwirth-Schnatter (2004,
+    doi:10.1111/j.1368-423X.2004.00125.x), with the autocorrelation of the chains by
+    :func:`surrokit.diagnostics.mean_error`.
 
     Draws of another potential U make a bridge to U, with importance weights w = exp(U - V) at its
     draws alone: for t's density r and any function h, the integral of exp(-U) is
@@ -65,6 +66,8 @@ def bridge(
         V at the draws, where it is known; and U there, if they are draws of U.
     most
         Draws on each side at most.
+    law
+        Draws of it are on the other side.
 
     Returns
     -------
