@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -308,11 +309,12 @@ class Weighing:
             learnt=learnt,
         )
         doubt = doubt or _edge_doubt(edges, at_edges, fresh)
+        make_others = partial(self._cross_fit, fresh, sample, evaluations, state, rows)
         apart = others = None
         if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
             # no round follows one so small, but surrogates of the rest of it may predict each part
-            others = self._cross_fit(fresh, sample, evaluations, state, rows)
-            doubt = doubt if others is None else complaint(others.apply(fresh))
+            if (others := make_others()) is not None:
+                doubt = complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
@@ -320,25 +322,32 @@ class Weighing:
         if doubt is not None:
             self._record(positions, values, "warmup")
             return doubt
-        with clock.phase("sampling"), one_thread():
+        self._accept(fresh, surrogate, sample, evaluations, values)
+        accepted = attrs.evolve(self._accepted[-1], others=others or make_others())
+        self._accepted = self._predict_variances([*self._accepted[:-1], accepted], surrogate)
+        return apart
+
+    def _accept(
+        self,
+        fresh: Round,
+        surrogate: Potential,
+        sample: SurrogateSample,
+        evaluations: EvaluatedDraws,
+        values: FloatArray,
+    ) -> None:
+        """Accept a round at once, so that an interrupt of what follows loses no evaluation."""
+        with self._book.clock.phase("sampling"), one_thread():
             constant = _bridge(surrogate, sample, self._rng)
-        self._record(positions, values, "sampling")
+        self._record(evaluations.positions, values, "sampling")
         accepted = _Accepted(
             round=fresh,
             constant=constant,
             sample=sample,
             evaluations=evaluations,
             predictive_variance=fresh.predictive_variance,
-            others=others,
         )
-        # at once, so that an interrupt of what follows loses no evaluation
         self._accepted.append(accepted)
         self._keep_densities(evaluations, float(constant.value))
-        if others is None:
-            others = self._cross_fit(fresh, sample, evaluations, state, rows)
-        self._accepted[-1] = attrs.evolve(accepted, others=others)
-        self._accepted = self._predict_variances(self._accepted, surrogate)
-        return apart
 
     def _keep_densities(self, evaluations: EvaluatedDraws, log_constant: float) -> None:
         """Let a model that has other posteriors keep the density of what was drawn."""
