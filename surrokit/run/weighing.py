@@ -313,8 +313,8 @@ class Weighing:
         apart = others = None
         if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
             # no round follows one so small, but surrogates of the rest of it may predict each part
-            if (others := make_others()) is not None:
-                doubt = complaint(others.apply(fresh))
+            others = make_others()
+            doubt = doubt if others is None else complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
@@ -551,8 +551,8 @@ def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:
 
 def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:
     """Return at how many edges the target goes on though the surrogate ends, or None."""
-    ratios = found.log_ratios
-    missed = edges.missed(exact, float(np.median(ratios[np.isfinite(ratios)])))
+    known = found.log_ratios[np.isfinite(found.log_ratios)]
+    missed = edges.missed(exact, float(np.median(known))) if len(known) else 0
     if not missed:
         return None
     return f"the target goes on at {missed} of {len(edges)} places where the surrogate ends"

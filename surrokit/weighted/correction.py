@@ -24,7 +24,8 @@ adds the mean of (density_ratio - 1) (f - m).
 has a covariance with m of order sd(f) sd((w - 1) (f - m)) / M, at most a part sqrt(n / M) of their
 sum. That of the draws is estimated by autocorrelations, or by means of whole chains, which see a
 chain that was away in a tail for long, once, where they are farther apart than chance explains.
-That of the correction is the jackknife's, but few positions are evaluated where a rare event happens. So it is at least
+That of the correction is the jackknife's, but few positions are evaluated where a rare event
+happens. So it is at least
 
 - as if weights had nothing to do with f, or rose and fell with it as fitted lines say;
 - by *predictive variance*, the mean over the draws of h (f - m)^2 / n. Where no evaluation lies in
@@ -53,7 +54,6 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from scipy.special import chdtri
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
@@ -204,6 +204,8 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     Means of whole chains, or of parts of them where chains are few, are independent whatever the
     chains do between their ends. Where few were in a tail, degrees are few.
     """
+    from scipy.special import chdtri  # late: importing the package stays fast
+
     chains, n, k = values.shape
     parts = min(-(-32 // chains), n)
     length = n // parts
