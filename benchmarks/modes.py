@@ -3,12 +3,12 @@
     python benchmarks/modes.py --only two --seeds 3 --methods surrokit nautilus dynesty
 
 Each line is a run, of surrokit with the parts that expensive calls get (with ``--calls`` those that
-it picks), or of nested sampling by a peer from a uniform prior on a box: exact calls (a gradient is one), effective draws, R-hat, the
-largest error of a mode's share, also in Monte Carlo errors, the error of log Z with the standard
-error that the run tells, and what the verdict warns of. A run is right if each share is within four
-Monte Carlo errors, R-hat is below 1.01, and no draws are so few that this says nothing: no error of
-a share may be above 0.1. Else it is told of by a warning, or noted: a note alone says how far
-searches for modes speak against others.
+it picks), or of nested sampling by a peer from a uniform prior on a box: exact calls (a gradient is
+one), effective draws, R-hat, the largest error of a mode's share, also in Monte Carlo errors, the
+error of log Z with the standard error that the run tells, and what the verdict warns of. A run is
+right if each share is within four Monte Carlo errors, R-hat is below 1.01, and no draws are so few
+that this says nothing: no error of a share may be above 0.1. Else it is told of by a warning, or
+noted: a note alone says how far searches for modes speak against others.
 """
 
 from __future__ import annotations

@@ -192,29 +192,31 @@ class ModeSearch:
         mode, covariance = modes.positions[0], modes.covariances[0]
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
         added = more_starts(self._exact, mode, covariance, others, more, rng)
-        if not self._widened:
-            added = np.vstack([self._look_around(modes, others, rng), added])[: len(added)]
+        added = np.vstack([self._look_around(modes, others, rng), added])[: len(added)]
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _look_around(
         self, modes: Modes, others: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """Return starts (n, dim), of many, at which U is far below what a known mode explains.
+        """Return starts (n, dim), of many, at which U is far below what known modes explain.
 
         A value at each costs less than searches, nearly all of which lead to a wide mode in many
-        dimensions.
+        dimensions. Where most are below, modes are unlike normal ones, and values say nothing.
         """
         n = self._limits.beside
         wide = np.arange(2 * n) % 4 >= 2  # the farther pairs
-        places = spread_positions(self._exact, rng, 2 * n, others)[wide]
+        # searches go on by numbers of their own
+        places = spread_positions(self._exact, rng.spawn(1)[0], 2 * n, others)[wide]
         with np.errstate(all="ignore"):
             try:
                 values = self._exact.value(places)
             except EvaluationError:
                 return places[:0]
-            parts = (values - modes.values[0]) / (0.5 * modes.squares(0, places))
+            least, expected = modes.values.min(), 0.5 * modes.look(places)[2].T + modes.values
+            parts = (values - least) / (expected.min(axis=1) - least)
             order = np.argsort(np.where(np.isfinite(parts), parts, np.inf), kind="stable")
-        return np.asarray(places[order[parts[order] < LOW][:LEAST]])
+        low = order[parts[order] < LOW]
+        return np.asarray(places[low[:LEAST] if 2 * len(low) < len(places) else []])
 
     def _begin(self) -> None:
         at = self.starts[min(len(self.led), len(self.starts) - 1)]
