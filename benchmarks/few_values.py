@@ -2,7 +2,7 @@
 
     python benchmarks/few_values.py targets --seeds 10
 
-runs surrokit with every choice left to it on fifteen targets, at the budgets at which PyVBMC 1.5
+runs surrokit with every choice left to it on seventeen targets, at the budgets at which PyVBMC 1.5
 ends on them, and prints medians beside those of PyVBMC. Figures of a run: the error of log Z; GsKL,
 the mean of both Kullback-Leibler divergences of normal densities of equal moments; MMTV, the mean
 over coordinates of the total variation; whether the answer is usable: log Z and GsKL below 1, MMTV
@@ -72,7 +72,7 @@ def _interpreters(_: click.Context, __: click.Parameter, words: tuple[str, ...])
 
 @click.group(help=__doc__.partition("\n")[0])
 def main() -> None:
-    """Fifteen targets by surrokit alone, or five problems by all methods."""
+    """Seventeen targets by surrokit alone, or five problems by all methods."""
 
 
 @main.command()

@@ -34,7 +34,6 @@ from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
-    UNSURE,
     QuadraticProcess,
     about_lowest,
     flat_from,
@@ -370,7 +369,10 @@ class _Search:
             self.whitening = refocus(self.whitening, draws, temperature)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
-        self.unsure, self.variance = float(np.mean(variances > UNSURE**2)), float(variances.mean())
+        self.unsure, self.variance = (
+            float(np.mean(variances > fitted.unsure**2)),
+            float(variances.mean()),
+        )
         self.spread = 0.5 * (self.spread + size)
 
     def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import attrs
@@ -53,15 +54,36 @@ class Expansion:
         return self.value_and_gradient(positions)[1]
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        x, heights, levels = self._terms(positions)
-        away, terms = positions - self.origin, heights * levels
-        total = terms.sum(axis=1)
-        slopes = terms @ self.nodes - total[:, None] * x
-        if self.slopes is not None:
-            slopes += heights @ self.slopes
-        gradient = slopes @ self.scaling.T + self.polynomial.gradient(away)
-        return total + self.polynomial.value(away), np.asarray(gradient)
+        """Return V, shape (n,), and its gradient, shape (n, dim).
+
+        Chains spend their time here, in small batches: few and large products.
+        """
+        away = check_positions(positions, self.dim) - self.origin
+        if self.slopes is None:
+            middle, centres, half_squares, terms = self._centred
+            x = away @ self.scaling - middle
+            exponents = x @ centres.T
+            exponents -= half_squares
+            exponents -= 0.5 * np.vecdot(x, x)[:, None]
+            sums = np.exp(exponents, out=exponents) @ terms
+            total, slopes = sums[:, 0], sums[:, 1:]
+        else:
+            x, heights, levels = self._terms(positions)
+            bends = heights * levels
+            total, slopes = bends.sum(axis=1), bends @ self.nodes + heights @ self.slopes
+        slopes -= total[:, None] * x
+        bends = away @ self.polynomial.matrix
+        values = total + self.polynomial.level
+        values += np.vecdot(away, 0.5 * bends + self.polynomial.slope)
+        return values, slopes @ self.scaling.T + bends + self.polynomial.slope
+
+    @cached_property
+    def _centred(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The nodes' mean, nodes less it, half of their squares, levels alone and times nodes."""
+        middle = self.nodes.mean(axis=0) if len(self.nodes) else np.zeros(self.dim)
+        centres = self.nodes - middle
+        terms = np.column_stack([self.levels, self.levels[:, None] * centres])
+        return middle, centres, 0.5 * np.vecdot(centres, centres), terms
 
     # --- derivatives of higher order, with d = x - c ---
 

@@ -29,7 +29,7 @@ from surrokit.surrogate.quality import FitQuality, KeepingLearner
 from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
-from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.fitted import Expansion, FittedProcess
 from surrokit_gp.posterior import condition, exact_likelihood, left_out, quality_of
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
@@ -39,7 +39,7 @@ CAPABILITIES: Capabilities = frozenset({GRADIENT, GRADIENT_ALONE, VARIANCE, COVA
 """Capabilities of a fitted process."""
 
 UNSURE = 1.0
-"""Standard deviation, in nats, above which a process is not trusted."""
+"""Standard deviation, in nats, above which a process of exact values is not trusted."""
 
 TURNS = 0.3
 """Correlation of a process's draws from which on its coordinates are turned."""
@@ -86,11 +86,21 @@ NOISE = {False: (np.log(1e-3), 1.0, np.log(1e-3), np.log(1e-3)), True: (0.0, 1.5
 """Row of :func:`scale_table` for the noise of values: of known noise, and of noise to be found."""
 
 
-def scale_table(dim: int, *, finds_noise: bool = False) -> FloatArray:
-    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4)."""
-    sds = (np.log(2.0), 1.0, -4.0, 3.4), NOISE[finds_noise], (np.log(3.0), 2.0, -4.0, 5.0)
+def scale_table(dim: int, noise_sd: FloatArray) -> FloatArray:
+    """Return the usual log scales, their standard deviations, and bounds: shape (4, dim + 4).
+
+    Coordinates follow a process's own draws, so that its quadratic seems near |z|^2 / 2 however
+    far it is off by the noise of values, whose standard deviations are ``noise_sd (n,)``. So with
+    noise coefficients are not drawn to it.
+    """
     usual = np.log(2.5) + 0.5 * np.log(dim / 3.0)  # as draws are farther apart in more dimensions
-    return np.array([*[(usual, 1.0, -0.7, 3.5)] * dim, *sds, (-1.0, 1.5, -5.0, 1.0)]).T
+    rows = [(usual, 1.0, -0.7, 3.5)] * dim + [(np.log(2.0), 1.0, -4.0, 3.4)]
+    rows.append(NOISE[bool(np.isnan(noise_sd).any())])
+    if (noise_sd != 0.0).any():
+        rows += [(np.log(3.0), 1.0, np.log(3.0), 5.0), (0.0, 1.0, 0.0, 1.0)]
+    else:
+        rows += [(np.log(3.0), 2.0, -4.0, 5.0), (-1.0, 1.5, -5.0, 1.0)]
+    return np.array(rows).T
 
 
 def scales_of(logs: FloatArray) -> tuple[Hyperparameters, FloatArray]:
@@ -110,8 +120,7 @@ def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArra
     They are sought from a start, from the usual ones, and from where a quadratic does along most
     coordinates. The search looks at the first equations: the price of a step is their cube.
     """
-    dim, finds_noise = equations.dim, bool(np.isnan(equations.noise_sd).any())
-    table = scale_table(dim, finds_noise=finds_noise)
+    dim, table = equations.dim, scale_table(equations.dim, equations.noise_sd)
     few = equations.take(np.arange(min(len(equations), 300)))
     first, second = np.triu_indices(dim)
     mixed = np.flatnonzero(np.r_[np.zeros(1 + dim, dtype=bool), first != second])
@@ -152,15 +161,10 @@ class QuadraticProcess:
     quality: FitQuality | None
     process: FittedProcess
     logs: FloatArray  # its log scales, (dim + 4,)
+    unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
-    trend: Polynomial  # all of it, in z
-    # of the radial terms, in z less a middle over length scales: centres of the kernel (n, dim),
-    # half of their squares, and their levels, alone and times the centres (n, 1 + dim)
-    middle: FloatArray
-    centres: FloatArray
-    half_squares: FloatArray
-    terms: FloatArray
+    inner: Expansion  # the process in z
 
     @classmethod
     def fit(
@@ -201,20 +205,23 @@ class QuadraticProcess:
             high = equations.positions[rows.tail_sd == 0.0]
             radius = max(2.0 * radius, float(np.linalg.norm(high, axis=1).max()) + _ROOM)
         trend = Polynomial.of(posterior.profile.coefficients, dim) + half_square
-        middle = posterior.centres.mean(axis=0)
-        centres, levels = posterior.centres - middle, posterior.variance * posterior.weights
+        inner = Expansion(
+            origin=np.zeros(dim),
+            scaling=np.diag(1.0 / posterior.length_scales),
+            nodes=posterior.centres,
+            levels=posterior.variance * posterior.weights,
+            slopes=None,
+            polynomial=trend,
+        )
         return cls(
             n_points=len(rows),
             quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
             process=process,
             logs=logs,
+            unsure=max(UNSURE, typical_noise(rows.noise_sd, found)),
             radius=radius,
             stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(trend.matrix)[0])),
-            trend=trend,
-            middle=middle * posterior.length_scales,
-            centres=centres,
-            half_squares=0.5 * np.vecdot(centres, centres),
-            terms=np.column_stack([levels, levels[:, None] * centres]),
+            inner=inner,
         )
 
     @property
@@ -247,21 +254,8 @@ class QuadraticProcess:
         return values, self.whitening.pull(slopes)
 
     def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V at z (n, dim), and its derivatives in z: what chains spend their time on.
-
-        That of the process, with few and large products: batches of chains are small.
-        """
-        x = (z - self.middle) / self.process.posterior.length_scales
-        exponents = x @ self.centres.T
-        exponents -= self.half_squares
-        exponents -= 0.5 * np.vecdot(x, x)[:, None]
-        sums = np.exp(exponents, out=exponents) @ self.terms
-        totals, slopes = sums[:, 0], sums[:, 1:]
-        slopes -= totals[:, None] * x
-        slopes /= self.process.posterior.length_scales
-        bends = z @ self.trend.matrix
-        values = totals + self.trend.level + np.vecdot(z, 0.5 * bends + self.trend.slope)
-        slopes += bends + self.trend.slope
+        """Return V at z (n, dim), and its derivatives in z."""
+        values, slopes = self.inner.value_and_gradient(z)
         distances = np.sqrt(np.vecdot(z, z))
         over = np.maximum(distances - self.radius, 0.0)
         if over.any():
@@ -293,8 +287,11 @@ class QuadraticProcess:
         return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
-        """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,)."""
-        return self.is_at_wall(positions) | (self.variance(positions) > UNSURE**2)
+        """Return which of ``positions (n, dim)`` lie where V is not trusted, shape (n,).
+
+        That is where it is less sure of U than a value is, if values have noise above 1 nat.
+        """
+        return self.is_at_wall(positions) | (self.variance(positions) > self.unsure**2)
 
     def draw(
         self, rng: np.random.Generator, temperature: float = 1.0, spread: float = 0.1

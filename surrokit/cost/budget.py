@@ -22,6 +22,7 @@ StopReason: TypeAlias = Literal[
     "max_calls",
     "default_max_calls",
     "max_seconds",
+    "surrogate",
     "target_ess",
     "target_rhat",
     "target_mcse",
@@ -30,10 +31,11 @@ StopReason: TypeAlias = Literal[
     "error",
 ]
 """Why a run stopped: it made all draws, it reached a limit of its :class:`Budget` or the default
-limit on calls, or an observer, an interrupt or an error ended it."""
+limit on calls, its surrogate can answer nothing, or an observer, an interrupt or an error ended
+it."""
 
-LIMITS: tuple[StopReason, ...] = ("max_calls", "default_max_calls", "max_seconds")
-"""Limits at which a run ends with the draws that it has by then."""
+LIMITS: tuple[StopReason, ...] = ("max_calls", "default_max_calls", "max_seconds", "surrogate")
+"""What ends a run with the draws that it has by then."""
 
 Length: TypeAlias = Literal["fixed", "judged", "cut"]
 """What set the number of kept draws: it was ``fixed`` before the first draw, ``judged`` by the

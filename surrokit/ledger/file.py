@@ -37,7 +37,7 @@ _ARRAYS = (
     "log_surrogate_weights",
     "predictive_variance",
     "density_ratio",
-    "uncertainty",
+    "realisations",
 )
 
 

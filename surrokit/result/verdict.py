@@ -55,15 +55,17 @@ def limit_of(run: Run) -> str:
 def _of_answers(run: Run) -> Iterator[Finding]:
     if run.unchecked is not None:
         why = f"{limit_of(run)} ended the run before its first draw"
-        if run.weights is not None and run.weights.reason is not None:
-            why += f", and weighted answers are rejected: {run.weights.reason}"
-        more = f"Raise {run.stopped.removeprefix('default_')}"
+        more = f". Raise {run.stopped.removeprefix('default_')}"
         if run.stopped == "max_calls" and run.total_calls:
             more += f" by {run.total_calls:.0f}, to twice as many"
+        if run.stopped == "surrogate":
+            why, more = str(run.weights and run.weights.reason), ""
+        elif run.weights is not None and run.weights.reason is not None:
+            why += f", and weighted answers are rejected: {run.weights.reason}"
         yield warning(
             "unchecked",
             f"not verified: the draws are not exact, but {run.unchecked}, which the target has not "
-            f"checked: {why}. {more}",
+            f"checked: {why}{more}",
         )
     if run.endless:
         yield warning(
@@ -160,6 +162,7 @@ _STOPPED = {
     "target_ess": "the run stopped because target_ess was reached",
     "target_mcse": "the run stopped because every error is as small as was aimed at",
     "target_rhat": "the run stopped because target_rhat was reached",
+    "surrogate": "the run stopped because its surrogate can answer nothing, and few calls are left",
     "observer": "an observer stopped the run; these are the draws until then",
     "interrupted": "the run was interrupted; these are the draws until then",
     "error": "the run ended in an error; these are the draws until then",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -44,12 +45,13 @@ from surrokit.weighted.rounds import (
     complaint,
     complaint_about_draws,
     complaint_about_noise,
+    complaint_about_process,
     cross_fit,
     disagreement,
     is_worth_it,
     parts_of,
     predict_variances,
-    uncertainty_of,
+    realisations_of,
 )
 
 PATIENCE = 3
@@ -159,7 +161,7 @@ class Weighing:
             if not self._accepted and self._suits_chains:
                 book.begin_chains()
             elif not knows:
-                book.stopping.cut("max_calls")
+                book.stopping.cut("surrogate")
         except BaseException:
             self._drop_unfinished()
             raise
@@ -247,7 +249,11 @@ class Weighing:
         with contextlib.suppress(SurrogateFitError):  # then it stays as it was
             process = self._learning.surrogate = self._learning.fit()
         self._sample = sample = self._draw(found, process)
-        doubt = doubt or complaint_about_draws(sample, process)
+        with self._book.clock.phase("sampling"), one_thread():
+            realisations = realisations_of(sample, cast(CovariancePotential, process), self._rng)
+        doubt = (
+            doubt or complaint_about_draws(sample, process) or complaint_about_process(realisations)
+        )
         if doubt is not None:
             self._forget()
             self._record(positions, values, "warmup")
@@ -261,7 +267,7 @@ class Weighing:
                 evaluated=evaluated,
                 log_weights=np.zeros(len(evaluated)),
                 learnt=self._learning.n_observed,
-                uncertainty=uncertainty_of(sample, cast(CovariancePotential, process)),
+                realisations=realisations,
             )
             constant = bridge(process.value, sample.positions, self._rng)
         self._accepted[:] = [
@@ -302,8 +308,13 @@ class Weighing:
             log_surrogate_weights=evaluations.log_surrogate_weights,
             learnt=learnt,
         )
-        doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
-        apart = None
+        doubt = doubt or _edge_doubt(edges, at_edges, fresh)
+        make_others = partial(self._cross_fit, fresh, sample, evaluations, state, rows)
+        apart = others = None
+        if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
+            # no round follows one so small, but surrogates of the rest of it may predict each part
+            others = make_others()
+            doubt = doubt if others is None else complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
@@ -311,9 +322,23 @@ class Weighing:
         if doubt is not None:
             self._record(positions, values, "warmup")
             return doubt
-        with clock.phase("sampling"), one_thread():
+        self._accept(fresh, surrogate, sample, evaluations, values)
+        accepted = attrs.evolve(self._accepted[-1], others=others or make_others())
+        self._accepted = self._predict_variances([*self._accepted[:-1], accepted], surrogate)
+        return apart
+
+    def _accept(
+        self,
+        fresh: Round,
+        surrogate: Potential,
+        sample: SurrogateSample,
+        evaluations: EvaluatedDraws,
+        values: FloatArray,
+    ) -> None:
+        """Accept a round at once, so that an interrupt of what follows loses no evaluation."""
+        with self._book.clock.phase("sampling"), one_thread():
             constant = _bridge(surrogate, sample, self._rng)
-        self._record(positions, values, "sampling")
+        self._record(evaluations.positions, values, "sampling")
         accepted = _Accepted(
             round=fresh,
             constant=constant,
@@ -321,13 +346,8 @@ class Weighing:
             evaluations=evaluations,
             predictive_variance=fresh.predictive_variance,
         )
-        # at once, so that an interrupt of what follows loses no evaluation
         self._accepted.append(accepted)
         self._keep_densities(evaluations, float(constant.value))
-        others = self._cross_fit(fresh, sample, evaluations, state, rows)
-        self._accepted[-1] = attrs.evolve(accepted, others=others)
-        self._accepted = self._predict_variances(self._accepted, surrogate)
-        return apart
 
     def _keep_densities(self, evaluations: EvaluatedDraws, log_constant: float) -> None:
         """Let a model that has other posteriors keep the density of what was drawn."""
@@ -531,8 +551,8 @@ def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:
 
 def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:
     """Return at how many edges the target goes on though the surrogate ends, or None."""
-    ratios = found.log_ratios
-    missed = edges.missed(exact, float(np.median(ratios[np.isfinite(ratios)])))
+    known = found.log_ratios[np.isfinite(found.log_ratios)]
+    missed = edges.missed(exact, float(np.median(known))) if len(known) else 0
     if not missed:
         return None
     return f"the target goes on at {missed} of {len(edges)} places where the surrogate ends"

@@ -170,7 +170,7 @@ class Answer(Answering):
     @property
     def is_of_process(self) -> bool:
         """Whether a process is what is known of U, as values have noise."""
-        return bool(self.rounds[-1].uncertainty.shape[2])
+        return bool(self.rounds[-1].realisations.shape[2])
 
     @functools.cached_property
     def latest(self) -> tuple[FloatArray, FloatArray] | None:

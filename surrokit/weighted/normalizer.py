@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtri, expit
+from scipy.special import chdtri, expit, logsumexp
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
@@ -223,7 +223,9 @@ def _log_mean(found: Round) -> tuple[float, float, float]:
     without = np.log(rest / sum_without(even))
     moves = without - without.mean()
     variance = (n - 1) / n * np.square(moves).sum()
-    variance += np.square(found.uncertainty.mean(axis=(0, 1))).sum()
+    if among := found.realisations.shape[2]:
+        moves_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
+        variance += np.square(moves_of_z - np.log(found.realisations[..., 0].size)).mean()
     mean = largest + n * plain - (n - 1) * without.mean()
     return float(mean), float(variance), float(measure_degrees(moves[:, None])[0])
 

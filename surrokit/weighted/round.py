@@ -135,9 +135,9 @@ class Round:
     density_ratio : ndarray of shape (chains, m), optional
         What every k-th draw of each chain counts for, of mean one, by cross-fitting. One by
         default.
-    uncertainty : ndarray of shape (chains, m, r), optional
-        A factor A of the covariance A A^T of U at every k-th draw of each chain, where values have
-        noise and a process is what is known of U. Nothing by default.
+    realisations : ndarray of shape (chains, m, r), optional
+        U - V of r potentials U drawn from a process, at every k-th draw of each chain, where values
+        have noise and the process is what is known of U. None by default.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class Round:
     log_surrogate_weights: FloatArray = attrs.field()
     predictive_variance: FloatArray = attrs.field()
     density_ratio: FloatArray = attrs.field()
-    uncertainty: FloatArray = attrs.field()
+    realisations: FloatArray = attrs.field()
 
     @log_surrogate_weights.default
     def _even(self) -> FloatArray:
@@ -169,7 +169,7 @@ class Round:
     def _not_reweighted(self) -> FloatArray:
         return np.ones((len(self.draws), 1))
 
-    @uncertainty.default
+    @realisations.default
     def _exact(self) -> FloatArray:
         return np.zeros((len(self.draws), 1, 0))
 

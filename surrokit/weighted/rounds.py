@@ -14,7 +14,7 @@ from surrokit.surrogate.training import part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import Values, correct, pareto_k_of
-from surrokit.weighted.round import Round, combine_degrees, thin
+from surrokit.weighted.round import Round, combine_degrees, effective, thin
 
 LOOKED_AT = 12_000
 """Draws of a surrogate at which other surrogates are evaluated at most, as that takes time."""
@@ -231,21 +231,44 @@ def _fold_of(n: int) -> IntArray:
     return np.arange(n) % FOLDS
 
 
-COMPARED = 512
-"""Draws at which a process says how sure it is of U: the price is their square and cube."""
+COMPARED, REALISATIONS = 512, 128
+"""Draws at which a process says what U may be, whose price is their square and cube; and how many
+potentials are drawn from it."""
 
 
-def uncertainty_of(sample: SurrogateSample, process: CovariancePotential) -> FloatArray:
-    """Return a factor (chains, m, r) of the covariance of U at every k-th draw of each chain.
+def realisations_of(
+    sample: SurrogateSample, process: CovariancePotential, rng: np.random.Generator
+) -> FloatArray:
+    """Return by how much potentials drawn from a process differ from its mean, (chains, m, r).
 
-    Parts of less than a thousandth of the variance are left out.
+    That is at every k-th draw of each chain. Parts of less than a thousandth of the variance are
+    left out.
     """
     few = thin(sample.positions, max(COMPARED // len(sample.positions), 1))
     chains, m, dim = few.shape
     values, vectors = np.linalg.eigh(process.covariance(few.reshape(-1, dim)))
     kept = values > 1e-3 * max(float(values[-1]), 0.0)
     factor = vectors[:, kept] * np.sqrt(values[kept])
-    return np.asarray(factor.reshape(chains, m, -1))
+    moves = factor @ rng.standard_normal((int(kept.sum()), REALISATIONS))
+    return np.asarray(moves.reshape(chains, m, -1))
+
+
+def complaint_about_process(realisations: FloatArray) -> str | None:
+    """Return why what a process does not know is too much for an error, or None.
+
+    Parameters
+    ----------
+    realisations : ndarray of shape (chains, m, r)
+        Those of :func:`realisations_of`.
+    """
+    logs = -realisations.reshape(-1, realisations.shape[2])
+    worth = float(np.median([effective(each) for each in logs.T]))
+    if worth >= WORTH:
+        return None
+    return (
+        f"potentials that values leave possible differ so much that {len(logs)} draws of their "
+        f"mean are worth {worth:.0f} of one of them, and {WORTH} are needed"
+    )
 
 
 def complaint_about_noise(

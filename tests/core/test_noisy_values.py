@@ -11,6 +11,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.targets.estimates import noise_of
 from surrokit.weighted.correction import Values, correct
 from surrokit.weighted.round import Round
+from surrokit.weighted.rounds import complaint_about_process
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -111,6 +112,8 @@ def test_a_surrogate_without_a_covariance_is_rejected():
         progress=False,
     )
     assert "the surrogate does not say how sure it is of U" in run.weights.reason
+    assert run.stopped == "surrogate"
+    assert "max_calls" not in run.verdict.named("unchecked")[0].message
 
 
 def test_chains_on_unbiased_estimates_say_what_they_draw_from():
@@ -126,14 +129,17 @@ def test_chains_on_unbiased_estimates_say_what_they_draw_from():
     assert "not of the expected log density" in run.verdict.named("noisy")[0].message
 
 
-def test_the_covariance_of_a_process_is_an_error_of_means():
+def test_what_a_process_does_not_know_is_an_error_of_means():
     """Of U + a q, with a ~ N(0, s^2), the mean of a normal draw is -a: its error is s."""
-    draws = np.random.default_rng(2).standard_normal((4, 500, 1))
+    rng = np.random.default_rng(2)
+    draws = rng.standard_normal((4, 500, 1))
     found = Round(draws=draws, evaluated=np.zeros((3, 1)), log_weights=np.zeros(3), learnt=3)
     values = Values(draws=draws, evaluated=np.zeros((3, 1)))
     plain = correct(found, values)
-    factor = 0.3 * draws[:, ::4, :]
-    doubtful = correct(attrs.evolve(found, uncertainty=factor), values)
+    realisations = 0.3 * draws[:, ::4] * rng.standard_normal(400)
+    doubtful = correct(attrs.evolve(found, realisations=realisations), values)
     np.testing.assert_array_equal(plain.means, doubtful.means)
     more = doubtful.of_chains - plain.of_chains
     assert np.sqrt(more[0]) == pytest.approx(0.3, rel=0.1)
+    assert complaint_about_process(realisations) is None
+    assert "of one of them, and 16 are needed" in complaint_about_process(40.0 * realisations)

@@ -5,6 +5,7 @@ import pytest
 
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
+from surrokit_gp import quadratic
 from surrokit_gp.quadratic import (
     QuadraticGaussianProcess,
     QuadraticProcess,
@@ -41,10 +42,10 @@ def process_of(positions, values, **settings):
     return QuadraticProcess.fit(rows, TASK, **settings)
 
 
-def fit(positions, values, seed=4):
+def fit(positions, values, seed=4, noise_sd=None):
     problem = LearningProblem(dim=positions.shape[1], capabilities=frozenset())
     learner = QuadraticGaussianProcess().learner(problem, np.random.default_rng(seed))
-    learner.observe(Evaluations(positions=positions, values=values))
+    learner.observe(Evaluations(positions=positions, values=values, noise_sd=noise_sd))
     return learner.fit()
 
 
@@ -91,6 +92,40 @@ def test_a_quadratic_needs_fewer_values_than_it_has_coefficients():
     fitted = process_of(points(9), 1.1 * normal(points(9)))
     away = points(200, seed=5, scale=1.0)
     assert np.std(fitted.value(away) - 1.1 * normal(away)) < 0.3
+
+
+def apart_of(seed):
+    """Squares of U - V at draws of a logistic regression over what a process says of them."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((40, 4))
+    rows *= np.where(rng.random(40) < 1.0 / (1.0 + np.exp(-rows.sum(axis=1))), 1.0, -1.0)[:, None]
+
+    def exact(q):
+        return np.logaddexp(0.0, -q @ rows.T).sum(axis=1) + np.square(q).sum(axis=1) / 50.0
+
+    draws = np.zeros((200, 4))
+    for _ in range(400):
+        moved = draws + 0.3 * rng.standard_normal(draws.shape)
+        accepted = np.log(rng.random(200)) < exact(draws) - exact(moved)
+        draws[accepted] = moved[accepted]
+    positions = draws.mean(axis=0) + 1.4 * (draws[:150] - draws.mean(axis=0))
+    positions += 0.1 * rng.standard_normal(positions.shape)
+    fitted = fit(
+        positions, exact(positions) + 3.0 * rng.standard_normal(150), noise_sd=np.full(150, 3.0)
+    )
+    errors, apart = exact(draws) - fitted.value(draws), np.eye(200) - 1.0 / 200
+    return np.square(apart @ errors).sum() / np.trace(apart @ fitted.covariance(draws) @ apart)
+
+
+def test_a_process_of_noisy_values_knows_how_far_it_is_off(monkeypatch):
+    """Its coordinates are those of its own draws, which is no reason to be sure of them.
+
+    The mean ratio is 1.5, and 2.5 with the scales of exact values.
+    """
+    assert np.mean([apart_of(seed) for seed in range(6)]) < 2.0
+    plain = quadratic.scale_table
+    monkeypatch.setattr(quadratic, "scale_table", lambda dim, noise: plain(dim, 0.0 * noise))
+    assert np.mean([apart_of(seed) for seed in range(6)]) > 2.0
 
 
 @pytest.mark.parametrize("wide", [False, True])
