@@ -200,8 +200,8 @@ class ModeSearch:
     ) -> FloatArray:
         """Return starts (n, dim), of many, at which U is far below what known modes explain.
 
-        A value at each costs less than searches, nearly all of which lead to a wide mode in many
-        dimensions. Where most are below, modes are unlike normal ones, and values say nothing.
+        A value at each costs less than searches: in many dimensions nearly all lead to a wide mode.
+        Where U is below at most places, modes are unlike normal ones, and there are no such starts.
         """
         n = self._limits.beside
         wide = np.arange(2 * n) % 4 >= 2  # the farther pairs
