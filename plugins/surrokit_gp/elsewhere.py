@@ -16,7 +16,7 @@ from surrokit_gp.quadratic import QuadraticProcess, flat_from
 MOST, PART = 8, 12
 """Values far away at most, and values of an exploration for each of them."""
 
-SURE, LEAST = 0.6, 5.0
+SURE, LEAST = 0.8, 5.0
 """Part of the height that a process expects below which a value is of another mode, or of a heavy
 tail; and nats by which it has to be lower."""
 
