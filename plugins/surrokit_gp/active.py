@@ -246,12 +246,7 @@ class _Search:
             self._judge(chosen[:n_judges], errors, noise)
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
-        if size > 5.0:  # nats: then its draws tell less than the points do
-            self.whitening = about_lowest(*self._finite)
-        else:
-            straight = self.bend.apply(draws)
-            self.whitening = refocus(self.whitening, straight, temperature)
-            self.curved = straighten(draws, temperature)
+        self._follow(draws, temperature, size)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
         self.unsure, self.variance = (
@@ -259,6 +254,15 @@ class _Search:
             float(variances.mean()),
         )
         self.spread = 0.5 * (self.spread + size)
+
+    def _follow(self, draws: FloatArray, temperature: float, size: float) -> None:
+        """Take coordinates of draws (n, dim) of a process whose errors have a size, in nats."""
+        assert self.whitening is not None
+        if size > 5.0:  # then its draws tell less than the points do
+            self.whitening = about_lowest(*self._finite)
+            return
+        self.whitening = refocus(self.whitening, self.bend.apply(draws), temperature)
+        self.curved = straighten(draws, temperature)
 
     def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:
         """Judge the process by its errors (n,) at its latest draws (n, dim), beside noise."""
