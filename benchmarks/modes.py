@@ -25,6 +25,7 @@ import numpy as np
 import surrokit as sk
 from mode_cases import CASES, Case
 from surrokit.diagnostics import mean_error, r_hat
+from surrokit.errors import SurrokitError
 from surrokit.types import FloatArray
 
 
@@ -66,7 +67,7 @@ def judge(case: Case, run: sk.Run) -> Row:
     try:
         found = run.log_evidence()
         log_z, log_z_error = float(found.value), float(found.error)
-    except sk.SurrokitError:
+    except SurrokitError:
         pass
     return Row(
         calls=run.total_calls,

@@ -238,15 +238,19 @@ class Modes:
 
         That is in the density at ``positions (n, dim)``.
         """
-        return self.shares_and_pulls(positions)[0]
+        return self.look(positions)[0]
 
-    def shares_and_pulls(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`log_shares`, and gradients (k, n, dim) of each approximation of U."""
+    def look(self, positions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return :meth:`log_shares`, and of each approximation of U its gradients (k, n, dim).
+
+        With them come squared distances (k, n) from the modes, in their own sds.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # far from all modes
             away = positions - self.positions[:, None]
             pulls = away @ self._precisions
-            logs = -self.values[:, None] - 0.5 * np.einsum("knd,knd->kn", away, pulls)
-            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls
+            squares = np.vecdot(away, pulls)
+            logs = -self.values[:, None] - 0.5 * squares
+            return np.asarray(logs - np.logaddexp.reduce(logs, axis=0)), pulls, squares
 
     def squares(self, k: int, positions: FloatArray) -> FloatArray:
         """Return squared distances (n,) of ``positions (n, dim)`` from mode k, in its own sds."""
@@ -285,19 +289,16 @@ def _shares(logs: FloatArray) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def describe_searches(searches: Searches | None) -> str:
-    """Return in a sentence how far searches for modes speak against others; None for no search."""
+def describe_searches(searches: Searches | None) -> str | None:
+    """Return how far searches for modes speak against others; None where there is no other."""
     if searches is None:
-        return (
-            "Modes: no search was made, so one near which no chain began may hold any part of the "
-            "mass."
-        )
+        return "no search for modes was made: one near which no chain began may have any mass"
     if searches.concave:
-        return "Modes: one, since the target is log-concave."
-    ended, several = searches.ended, len(searches.ended) > 1
-    which = f"{len(ended)} ({', '.join(map(str, ended))})" if several else "one"
+        return None
+    ended = searches.ended
+    places = "one place" if len(ended) == 1 else f"{len(ended)} ({', '.join(map(str, ended))})"
     return (
-        f"Modes: {sum(ended)} of {searches.n} searches ended at {which}; with a probability of "
-        f"0.95 at most {searches.unseen:.0%} of further ones end at another, which may hold any "
-        "part of the mass."
+        f"{sum(ended)} of {searches.n} searches for modes ended at {places}; at most "
+        f"{searches.unseen:.0%} of further ones would end elsewhere (probability 0.95). A mode "
+        "that few starts lead to, such as a narrow one, may still have any mass"
     )

@@ -25,11 +25,14 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.kernel import Binding, warm_up
 from surrokit.limits import one_thread
+from surrokit.mode.starts import spread_positions
+from surrokit.modes import Modes
 from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
-from surrokit.types import Capabilities, FloatArray, IntArray
+from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.bend import Bend
+from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
     LIKELIER,
@@ -58,9 +61,9 @@ class Active:
     show where its mass is. The draws that reduce its predictive variance most are evaluated, with
     some plain draws to judge it by. Its coordinates follow its own draws, or the points of high
     density where it was wrong, or a quadratic that predicts all values. It needs no gradient, and
-    far fewer values than a search for the mode by differences. It looks in one place alone: about
-    where the target expects itself to be (``plausible``), or about the chains' starts. Other modes
-    it misses.
+    far fewer values than a search for the mode by differences. It looks about where the target
+    expects itself to be (``plausible``), or about the chains' starts. A few values farther out say
+    whether the target is denser there than the process expects, and another process looks there.
 
     It serves up to about twelve dimensions. Active learning of log densities: Kandasamy, Schneider
     and Poczos (2017, Artificial Intelligence 243); by a process about a quadratic: Acerbi (2018,
@@ -104,26 +107,31 @@ class Active:
         if most is None:
             most = 100 + 25 * dim
             most = most if start.calls is None else max(min(most, start.calls), 1)
+        others = _Elsewhere(search, most)
         yield Explored(findings=search.findings(chains))
         for step in range(1, start.warmup + 1):
             seed, info, tuning = int(rng.integers(2**62)), idle(n), None
             with one_thread():
-                search.go_on(most, rng)
+                now = others.searches[-1]
+                now.go_on(most - others.beside, rng)
+                over = now.is_good(self.acceptance) or others.n_evaluated >= most - others.spare
+                done = step == start.warmup or ((over or others.is_known) and not others.look(rng))
             known, rows = search.acceptance or 0.0, start.evaluated()
-            good = known >= self.acceptance and search.unsure <= 0.02
-            done = good or len(search.values) >= most or step == start.warmup
             if done:
-                ends = search.choose_ends(n, rng)
+                with one_thread():
+                    others.find_modes()
+                ends = others.choose_ends(n, rng)
                 if ends is not None:
                     chains, info = ends, idle(n, n)
-                surrogate = start.fit(rows)
+                rows = Evaluations.join([rows, start.evaluated()], dim)
+                surrogate = start.fit(rows, others.several)
                 # a warm-up of its own does better where next to nothing would be accepted, and none
                 # follows where few calls are left
                 chains_follow = start.calls is None or start.calls > 2 * most
                 if surrogate is not None and known >= 0.6 and chains_follow:
                     tuning = self._tune(search, surrogate, np.random.default_rng(seed))
                 rows = rows.take(slice(0))
-            findings = search.findings(chains, tuning)
+            findings = attrs.evolve(search.findings(chains, tuning), modes=others.modes)
             yield Explored(findings=findings, step=info, rows=rows, done=done)
             if done:
                 return
@@ -145,6 +153,118 @@ class Active:
         return moves.tuning if np.mean(accepted[transitions // 2 :]) >= 0.1 else None
 
 
+class _Elsewhere:
+    """Searches for modes, one after another, and values far away that say where to begin.
+
+    Where the target is as the processes so far expect, or higher, a further search would end at a
+    mode that is known.
+    """
+
+    def __init__(self, first: _Search, most: int) -> None:
+        self.searches = [first]
+        self.modes: Modes | None = None
+        self.probes, self.probed = first.positions[:0], first.values[:0]
+        self._most, self._n_probes = most, 2 * (min(most // PART, MOST) // 2)
+        self._led = 0  # further searches that came to what was known
+
+    @property
+    def n_evaluated(self) -> int:
+        """Values so far."""
+        return sum(len(each.values) for each in self.searches) + len(self.probes)
+
+    @property
+    def beside(self) -> int:
+        """Values that are not for the latest search."""
+        return self.n_evaluated - len(self.searches[-1].values) + self.spare
+
+    @property
+    def spare(self) -> int:
+        """Values that are kept for a look far away, once there is a process to compare with."""
+        return 0 if self.searches[0].fitted is None else self._n_probes - len(self.probes)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the latest search has come to what the ones before it know."""
+        now, before = self.searches[-1], self.searches[:-1]
+        best = now.best[None], now.values[[int(np.argmin(now.values))]]
+        return bool(before) and now.fitted is not None and not self._are_lower(before, *best)[0]
+
+    def look(self, rng: np.random.Generator) -> bool:
+        """Begin another search where the target is denser than expected; return whether it is."""
+        first = self.searches[0]
+        if self.is_known:
+            self._led += 1
+            self.searches.pop()
+        elif self.searches[-1].fitted is None:
+            return False
+        if not len(self.probes) and self._n_probes:
+            at = first.positions[: first.n_starts]
+            self.probes = spread_positions(first.potential, rng, self._n_probes, at)
+            self.probed = evaluate_alone(first.potential, self.probes)
+        if self._led or self._most - self.n_evaluated < 3 * len(first.best) + 4:
+            return False
+        lower = np.flatnonzero(self._are_lower(self.searches, self.probes, self.probed))
+        if not lower.size or first.covariance is None:
+            return False
+        k = lower[int(np.argmin(self.probed[lower]))]
+        self.searches.append(_Search(first.potential, self.probes[[k]], self.probed[[k]]))
+        self.searches[-1].box = box_about(self.probes[k], first.covariance)
+        return True
+
+    def _are_lower(
+        self, searches: list[_Search], positions: FloatArray, values: FloatArray
+    ) -> BoolArray:
+        processes = [each.fitted for each in searches if each.fitted is not None]
+        least = min(float(each.values.min()) for each in searches)
+        return are_lower(processes, least, positions, values)
+
+    def find_modes(self) -> None:
+        """Find the modes of all processes, and where starts and values far away lead to."""
+        found: list[Modes] = []
+        for search in self.searches:
+            if search.fitted is not None:
+                few = search.likely[np.argsort(search.values[search.likely], kind="stable")[:32]]
+                found.append(find_modes(search.fitted, search.positions[few]))
+        if not found:
+            return
+        modes = Modes(
+            positions=np.concatenate([each.positions for each in found]),
+            values=np.concatenate([each.values for each in found]),
+            covariances=np.concatenate([each.covariances for each in found]),
+            ended=np.concatenate([each.ended for each in found]),
+        )
+        first = self.searches[0]
+        if len(modes) > 1:  # a process may have a mode that is none
+            values = evaluate_alone(first.potential, modes.positions)
+            modes = attrs.evolve(modes, values=values).take(values < modes.values + 2.0)
+        if not len(modes):
+            return
+        modes = modes.take(np.argsort(modes.values, kind="stable"))
+        starts = np.concatenate([first.positions[: first.n_starts], self.probes])
+        values = np.concatenate([first.values[: first.n_starts], self.probed])
+        lower = self._are_lower(self.searches, starts, values)
+        ended = np.bincount(modes.nearest(starts[~lower]), minlength=len(modes))
+        ended[0] += self._led
+        self.modes = attrs.evolve(
+            modes, ended=np.maximum(ended, 1), unfinished=max(int(lower.sum()) - self._led, 0)
+        )
+
+    @property
+    def several(self) -> Modes | None:
+        """The modes that matter, if these are two or more."""
+        modes = self.modes
+        several = modes is not None and modes.matters.sum() > 1
+        return modes.take(modes.matters) if modes is not None and several else None
+
+    def choose_ends(self, n: int, rng: np.random.Generator) -> ChainState | None:
+        """Return chains at modes, if there are several, or at ends of the search."""
+        modes = self.several
+        if modes is None:
+            return self.searches[0].choose_ends(n, rng)
+        rows = np.resize(np.arange(len(modes)), n)
+        return ChainState(positions=modes.positions[rows], values=modes.values[rows], cache={})
+
+
 class _Search:
     """All points so far, with U infinite where it failed, and where the next ones may lie."""
 
@@ -153,6 +273,7 @@ class _Search:
         self.noise_sd = noise_at(potential, positions)
         self.n_starts = len(positions)
         self.box = positions[:0]  # where mass is expected, (2, dim)
+        self.fitted: QuadraticProcess | None = None  # the last process
         self.bend = Bend.none(positions.shape[1])  # of the next process, as is its whitening
         self.whitening: Whitening | None = None  # None before there is one
         self.curved: tuple[Bend, Whitening] | None = None  # others that are tried
@@ -193,6 +314,10 @@ class _Search:
             variance = max(variance - float(np.square(self.noise[fine]).mean()), self.variance)
         return float(fine.mean()) * expected_acceptance(variance)
 
+    def is_good(self, acceptance: float) -> bool:
+        """Return whether draws of the process would be accepted so often."""
+        return (self.acceptance or 0.0) >= acceptance and self.unsure <= 0.02
+
     def findings(self, chains: ChainState, tuning: Tuning | None = None) -> Findings:
         """Return chains at likely points, and what is known of the target."""
         return Findings(
@@ -212,7 +337,7 @@ class _Search:
         if not self.noise_sd.any():  # with noise values say too little of curvature
             self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
         try:
-            fitted = self._fit(self.whitening)
+            fitted = self.fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
             moves = rng.standard_normal((SEVERAL, len(self.best))) @ self.whitening.factor.T
             at = self.bend.apply(self.best[None]) + SHRINK * moves
@@ -310,7 +435,9 @@ class _Search:
         """Evaluate the middle of a box, and points spread about it: most corners are far away."""
         dim = self.positions.shape[1]
         middle, half = self.positions[: self.n_starts].mean(axis=0), np.full(dim, 2.0)
-        if INITIAL in self.potential.capabilities:
+        if len(self.box):
+            middle, half = self.box.mean(axis=0), 0.5 * np.ptp(self.box, axis=0)
+        elif INITIAL in self.potential.capabilities:
             draws = cast(FullPotential, self.potential).initial(rng, 500)
             sds = draws.std(axis=0)
             if (sds > 0.0).all():  # a box that uniform draws fill

@@ -216,6 +216,10 @@ EDGES = 4
 """Edges of the mass that are looked at; the other positions are draws under the umbrella."""
 
 
+STEPS_EACH = 200
+"""Steps of paths for each transition, after which draws of a surrogate end early."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class SurrogateDraws:
     """Where chains on a surrogate V ended, and V there, shapes (n, dim) and (n,)."""
@@ -242,7 +246,8 @@ def surrogate_draws(
     """Run a sampler on a surrogate V from ``starts (n, dim)``, tuned on the way.
 
     Moves out of a region where V is trusted are rejected, and tuning begins with its covariance.
-    ``n_outer`` positions about the mass of V are looked for as well.
+    ``n_outer`` positions about the mass of V are looked for as well. On a V so rough that paths
+    have very many steps (:data:`STEPS_EACH`) there are fewer transitions, and no such look.
     """
     moves = Binding(sampler, surrogate, len(starts))
     decider = correction.bind(Confined(potential=surrogate, region=region))
@@ -250,13 +255,18 @@ def surrogate_draws(
     covariance = region.covariance if modes is None else modes.covariance_within
     moves.tune(n_transitions, covariance=covariance, step_size=None)
     kept, accepted = [], []
+    most = left = STEPS_EACH * n_transitions
     with one_thread():
         for i, (state, info) in enumerate(warm_up(moves, decider, starts, n_transitions, rng)):
-            if 2 * i >= n_transitions:
+            left -= int(np.max(info.n_steps))
+            if 2 * i >= n_transitions or 2 * left < most:
                 kept.append(state.positions)
                 accepted.append(info.accepted)
+            if left < 0:
+                moves.end_tuning()
+                break
         tuning, positions, outer = moves.tuning, state.positions, None
-        if n_outer:
+        if n_outer and left >= 0:
             kernel = sampler.kernel, tuning, correction
             positions, outer = look_around(
                 surrogate, *kernel, region=region, starts=positions, n=n_outer, rng=rng

@@ -203,10 +203,9 @@ class Rounds:
             known.judged.append(Judgement.at_draws(past, surrogate))
         elif quality is not None:
             known.judged.append(Judgement.held_out(quality))
-        if known.judged:
-            is_good = known.judged[0].acceptance >= self.acceptance
-            known.over = is_good or (past is None and known.left < self.batch)
-            known.at_draws = known.over and past is not None
+        is_good = bool(known.judged) and known.judged[0].acceptance >= self.acceptance
+        known.over = is_good or (past is None and known.left < self.batch)
+        known.at_draws = known.over and past is not None
         queue = self._look(surrogate, known, Queue.empty(known.dim), rng)
         yield known.explored(idle(len(start.positions)))
         return queue

@@ -38,7 +38,6 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
 
     All columns of the summary are printed if ``wide``, else those that fit 80 characters.
     """
-    from surrokit.modes import describe_searches
     from surrokit.report.words import costs
 
     console = terminal()
@@ -62,7 +61,7 @@ def print_run(run: Run, baseline: Run | None = None, *, wide: bool = False) -> N
     for line in map(str, run.verdict) if wide else str(run.verdict).splitlines():
         warns = line.startswith("Warning")
         console.print(line, style="yellow" if warns else None, soft_wrap=warns)
-    for line in (describe_searches(run.adaptation.searches), *run.describe_modes()):
+    for line in run.describe_modes():
         console.print(line, soft_wrap=True)
     for finding in () if baseline is None else baseline.verdict.warnings:
         message = f"Warning, of plain HMC: {finding.message}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -22,7 +23,7 @@ GOOD, PIECES, REFINEMENTS = 0.5, 8, 6
 curved shape, and adapted so often."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)
 class StudentT:
     """A multivariate t distribution; ``factor`` is the lower Cholesky factor of its scale.
 
@@ -59,18 +60,27 @@ class StudentT:
 
     def distances(self, positions: FloatArray) -> FloatArray:
         """Return squared distances from the centre, in units of the scale, shape (n,)."""
-        standard = np.linalg.solve(self.factor, (positions - self.centre).T)
-        return np.asarray(np.square(standard).sum(axis=0))
+        standard = (positions - self.centre) @ self._whitener
+        return np.asarray(np.vecdot(standard, standard))
 
-    def log_density(self, positions: FloatArray) -> FloatArray:
-        """Return the log density at positions (n, dim), shape (n,)."""
+    @cached_property
+    def _log_constant(self) -> float:
         from scipy.special import gammaln  # late: importing the package stays fast
 
         dim, degrees = len(self.centre), self.degrees
         constant = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees)
-        constant -= 0.5 * dim * np.log(np.pi * degrees) + np.log(np.diag(self.factor)).sum()
+        scale = np.log(np.diag(self.factor)).sum()
+        return float(constant - 0.5 * dim * np.log(np.pi * degrees) - scale)
+
+    @cached_property
+    def _whitener(self) -> FloatArray:
+        return np.ascontiguousarray(np.linalg.inv(self.factor).T)
+
+    def log_density(self, positions: FloatArray) -> FloatArray:
+        """Return the log density at positions (n, dim), shape (n,)."""
+        dim, degrees = len(self.centre), self.degrees
         far = np.log1p(self.distances(positions) / degrees)
-        return np.asarray(constant - 0.5 * (degrees + dim) * far)
+        return np.asarray(self._log_constant - 0.5 * (degrees + dim) * far)
 
     def adapt(self, draws: FloatArray, log_weights: FloatArray) -> tuple[StudentT, float]:
         """Return the law with the weighted moments of draws (n, dim), and log of the mean weight.

@@ -263,8 +263,6 @@ def descend(
             f"start must be one position of shape ({potential.dim},), got {start.shape}; pass the "
             "best of several starts"
         )
-    from scipy.optimize import minimize  # late: importing the package stays fast
-
     trail = _Trail(potential, max_calls, tolerance, until)
     with suppress(Enough), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's, that precision was lacking
@@ -276,9 +274,9 @@ def descend(
         try:
             by_matrices = trail.matrix is not None
             how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, rough)
-            trail.converged = bool(minimize(**how).success)
+            trail.converged = _minimize(how)
         except _Flat:
-            trail.converged = bool(minimize(**_by_gradients(trail, None, rough)).success)
+            trail.converged = _minimize(_by_gradients(trail, None, rough))
     best = trail.best
     return Mode(
         position=best.position,
@@ -291,8 +289,33 @@ def descend(
     )
 
 
+def _minimize(how: dict[str, Any]) -> bool:
+    """Search as SciPy does; return whether the search converged."""
+    from scipy.optimize import minimize  # late: importing it takes longer than many a search
+
+    return bool(minimize(**how).success)
+
+
+def _make_full_steps(trail: _Trail) -> float:
+    """Make full steps of Newton's method while they gain a quarter of what they promise.
+
+    Return the share of a full step that may come next: less than 1 after one that gained less.
+    """
+    while True:
+        first, (sizes, ways) = trail.best, spectrum(trail.matrix_at_best())
+        promised = trail.decrement
+        if promised is None:
+            return 1.01
+        curved = sizes > 1e-12
+        step = ways[:, curved] @ (ways[:, curved].T @ first.gradient / sizes[curved])
+        there = trail.at(first.position - step)
+        if not first.value - there.value >= 0.25 * promised:
+            return 0.25
+
+
 def _by_matrices(trail: _Trail) -> dict[str, Any]:
     """Newton's method in the coordinates in which the first matrix is the identity."""
+    share = _make_full_steps(trail)
     first = trail.best
     sizes, ways = spectrum(trail.matrix_at_best())
     turn = ways / np.sqrt(np.where(np.abs(sizes) > 1e-12, np.abs(sizes), 1.0))
@@ -310,7 +333,8 @@ def _by_matrices(trail: _Trail) -> dict[str, Any]:
             raise Enough
         return matrix
 
-    radius = max(1.0, 1.01 * float(np.linalg.norm(turn.T @ first.gradient)))
+    length = share * float(np.linalg.norm(turn.T @ first.gradient))
+    radius = length if share < 1.0 else max(1.0, length)
     if not radius < np.inf:
         raise Enough
     limits = {"initial_trust_radius": radius, "max_trust_radius": 1e6 * radius}

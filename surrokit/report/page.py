@@ -19,7 +19,6 @@ from markupsafe import Markup
 
 from surrokit.diagnostics import FEWEST_EFFECTIVE, LARGEST_RHAT, format_figure
 from surrokit.errors import ConfigurationError
-from surrokit.modes import describe_searches
 from surrokit.output.console import printable
 from surrokit.output.files import check_folder, replacing
 from surrokit.plots.figure import drawing
@@ -183,7 +182,6 @@ def _facts(run: Any, summary: Any) -> list[Fact]:
     facts: list[Fact] = [
         ("draws", f"{chains} chains of {draws} draws of {dim} numbers"),
         ("exact calls", f"{run.total_calls:,.0f}"),
-        ("searches for modes", describe_searches(run.adaptation.searches)),
         *(("modes", each) for each in run.describe_modes()),
     ]
     if summary is None:

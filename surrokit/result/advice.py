@@ -18,7 +18,7 @@ from surrokit.diagnostics import (
 from surrokit.interfaces import Status
 from surrokit.kernel.jumps import jumps_of
 from surrokit.marginals import heavy_tails
-from surrokit.modes import Modes
+from surrokit.modes import Modes, describe_searches
 from surrokit.result.records import Finding, note, warning
 from surrokit.result.run import Run
 from surrokit.types import IntArray
@@ -342,9 +342,13 @@ def modes_left(run: Run) -> Iterator[Finding]:
             f"has half of the mass, but one has {run.exchange.part:.0%} of the draws. Read "
             "results up to this exchange, or declare an order, such as surrokit.ordered(2)",
         )
-    if run.modes is not None and run.modes.reliable:
-        yield from _unseen(run, run.modes)
-    elif run.modes is not None:
+    searches = describe_searches(run.adaptation.searches)
+    left = None if run.modes is None or not run.modes.reliable else _unseen(run, run.modes)
+    if left is not None:
+        yield left
+    elif searches is not None:
+        yield note("searches", searches)
+    if run.modes is not None and not run.modes.reliable:
         yield note(
             "modes_left",
             "searches for modes ended in a funnel or another place with little mass (least "
@@ -357,10 +361,10 @@ HIDDEN = 0.1
 """Expected number of modes that no search has ended at, above which they are warned of."""
 
 
-def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
-    """Yield that searches kept ending in new places, or that hardly any ended in one."""
+def _unseen(run: Run, modes: Modes) -> Finding | None:
+    """Return that searches kept ending in new places, or that hardly any ended in one."""
     if modes.concave or not len(run.kept):
-        return
+        return None
     # chains that jump go to the modes that are known, and speak for no other
     jumps = run.adaptation.jumps or jumps_of(run.surrogate) is not None
     joined = not jumps and run.visits.joined
@@ -369,7 +373,7 @@ def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
     hidden = 0.0 if joined else modes.hidden
     if part == 0.0 and most >= 3 and hidden <= HIDDEN:  # little speaks for others
-        return
+        return None
     ends = list(zip(modes.ended, modes.values, strict=True))
     heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
     what = (
@@ -388,7 +392,7 @@ def _unseen(run: Run, modes: Modes) -> Iterator[Finding]:
             "mass may exist"
         )
     budget = "Raise max_calls. " * (run.stopped == "max_calls")
-    yield warning(
+    return warning(
         "unseen_modes",
         f"{what}. {budget}Begin in more places with initial=..., let the explorer make more "
         "searches, or give the region to search by plausible=",

@@ -28,7 +28,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.limits import one_thread
-from surrokit.modes import Modes, describe_searches
+from surrokit.modes import Modes
 from surrokit.potentials import with_forward
 from surrokit.result.records import Adaptation, Choice, Verdict, Weights
 from surrokit.result.summary import Summary, expectation, expectation_of_draws
@@ -282,7 +282,9 @@ class Run:
                 "then evaluated: run.log_evidence(target)"
             )
         else:
-            found = evidence_of_chains(positions, values, rng, self.surrogate)
+            several = self.modes is not None and self.modes.reliable and len(self.modes) > 1
+            modes = self.modes if several else None
+            found = evidence_of_chains(positions, values, rng, self.surrogate, modes=modes)
         calls_made = self.total_calls + found.calls
         return attrs.evolve(found, calls=calls_made, unnormalized=self.unnormalized)
 
@@ -531,8 +533,7 @@ class Run:
             summary = Summary.of_figures(*figures, labels, rows)
         if interval is not None:
             summary = summary.with_interval(self.highest_density(interval)[rows])
-        remarks = [str(self.verdict), describe_searches(self.adaptation.searches)]
-        remarks += self.describe_modes()
+        remarks = [str(self.verdict), *self.describe_modes()]
         below = "\n".join(filter(None, remarks))
         return attrs.evolve(summary, remarks=below, wide=wide)
 

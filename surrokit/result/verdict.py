@@ -42,7 +42,7 @@ def judge(run: Run, effective: float = 0.0) -> Verdict:
         found += [*(warning("draws", message) for message in complaints), *mixes]
         if not complaints and any(each.warns for each in mixes):
             found += slow_tails(run)
-    for others in (_of_ending, _of_failures, _of_course, modes_left, _of_surrogate):
+    for others in (modes_left, _of_ending, _of_failures, _of_course, _of_surrogate):
         found += others(run)
     return Verdict(tuple(sorted(found, key=lambda each: not each.warns)))
 

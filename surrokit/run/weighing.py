@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -23,6 +24,7 @@ from surrokit.interfaces import (
     SurrogateSample,
     Weigher,
 )
+from surrokit.kernel.jumps import jumps_of
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
@@ -306,8 +308,13 @@ class Weighing:
             log_surrogate_weights=evaluations.log_surrogate_weights,
             learnt=learnt,
         )
-        doubt = doubt or complaint(fresh) or _edge_doubt(edges, at_edges, fresh)
-        apart = None
+        doubt = doubt or _edge_doubt(edges, at_edges, fresh)
+        make_others = partial(self._cross_fit, fresh, sample, evaluations, state, rows)
+        apart = others = None
+        if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
+            # no round follows one so small, but surrogates of the rest of it may predict each part
+            others = make_others()
+            doubt = doubt if others is None else complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)
         if doubt is not None or apart is not None:
@@ -315,9 +322,23 @@ class Weighing:
         if doubt is not None:
             self._record(positions, values, "warmup")
             return doubt
-        with clock.phase("sampling"), one_thread():
+        self._accept(fresh, surrogate, sample, evaluations, values)
+        accepted = attrs.evolve(self._accepted[-1], others=others or make_others())
+        self._accepted = self._predict_variances([*self._accepted[:-1], accepted], surrogate)
+        return apart
+
+    def _accept(
+        self,
+        fresh: Round,
+        surrogate: Potential,
+        sample: SurrogateSample,
+        evaluations: EvaluatedDraws,
+        values: FloatArray,
+    ) -> None:
+        """Accept a round at once, so that an interrupt of what follows loses no evaluation."""
+        with self._book.clock.phase("sampling"), one_thread():
             constant = _bridge(surrogate, sample, self._rng)
-        self._record(positions, values, "sampling")
+        self._record(evaluations.positions, values, "sampling")
         accepted = _Accepted(
             round=fresh,
             constant=constant,
@@ -325,13 +346,8 @@ class Weighing:
             evaluations=evaluations,
             predictive_variance=fresh.predictive_variance,
         )
-        # at once, so that an interrupt of what follows loses no evaluation
         self._accepted.append(accepted)
         self._keep_densities(evaluations, float(constant.value))
-        others = self._cross_fit(fresh, sample, evaluations, state, rows)
-        self._accepted[-1] = attrs.evolve(accepted, others=others)
-        self._accepted = self._predict_variances(self._accepted, surrogate)
-        return apart
 
     def _keep_densities(self, evaluations: EvaluatedDraws, log_constant: float) -> None:
         """Let a model that has other posteriors keep the density of what was drawn."""
@@ -535,8 +551,8 @@ def _leave_out(rows: Evaluations, positions: FloatArray) -> Evaluations:
 
 def _edge_doubt(edges: Edges, exact: FloatArray, found: Round) -> str | None:
     """Return at how many edges the target goes on though the surrogate ends, or None."""
-    ratios = found.log_ratios
-    missed = edges.missed(exact, float(np.median(ratios[np.isfinite(ratios)])))
+    known = found.log_ratios[np.isfinite(found.log_ratios)]
+    missed = edges.missed(exact, float(np.median(known))) if len(known) else 0
     if not missed:
         return None
     return f"the target goes on at {missed} of {len(edges)} places where the surrogate ends"
@@ -567,4 +583,5 @@ def _still(chains: int) -> StepInfo:
 
 def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
-    return bridge(surrogate.value, sample.positions, rng, values=sample.values)
+    law = jumps_of(surrogate)
+    return bridge(surrogate.value, sample.positions, rng, values=sample.values, law=law)

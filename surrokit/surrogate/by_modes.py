@@ -57,44 +57,49 @@ class ByModes:
         """A gradient, if every part has one."""
         return frozenset({GRADIENT}).intersection(*(part.capabilities for part in self.parts))
 
+    @property
+    def n_gradients(self) -> int | None:
+        """Gradients that the parts have learnt from; None where these do not tell."""
+        found = [int(getattr(part, "n_gradients", -1)) for part in self.parts]
+        return None if min(found) < 0 else sum(found)
+
     def value(self, positions: FloatArray) -> FloatArray:
         """Return V, shape (n,), at positions of shape (n, dim)."""
-        return self._mean(np.exp(self.modes.log_shares(positions)), positions)
+        logs, _, squares = self.modes.look(positions)
+        return self._mean(np.exp(logs), squares, positions)
 
     def terms(self, positions: FloatArray) -> FloatArray:
         """Return V - log w_m, shape (k, n): what each mode has of the density."""
-        logs = self.modes.log_shares(positions)
-        return np.asarray(self._mean(np.exp(logs), positions) - logs)
+        logs, _, squares = self.modes.look(positions)
+        return np.asarray(self._mean(np.exp(logs), squares, positions) - logs)
 
-    def _mean(self, shares: FloatArray, positions: FloatArray) -> FloatArray:
-        values = np.zeros(len(positions))
-        for k, (share, part) in enumerate(zip(shares, self.parts, strict=True)):
+    def _mean(self, shares: FloatArray, squares: FloatArray, positions: FloatArray) -> FloatArray:
+        values, floors = np.zeros(len(positions)), self._floors(squares)
+        for share, floor, part in zip(shares, floors, self.parts, strict=True):
             near = share > FAINTEST
             if near.any():
-                floor = self._floor(k, positions[near])
-                values[near] += share[near] * np.maximum(part.value(positions[near]), floor)
+                values[near] += share[near] * np.maximum(part.value(positions[near]), floor[near])
         return values
 
-    def _floor(self, k: int, positions: FloatArray) -> FloatArray:
-        rise = 0.5 * self.rises[k] * self.modes.squares(k, positions)
-        return np.asarray(self.lowest[k] + rise)
+    def _floors(self, squares: FloatArray) -> FloatArray:
+        return np.asarray(self.lowest[:, None] + 0.5 * self.rises[:, None] * squares)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        logs, pulls = self.modes.shares_and_pulls(positions)
-        shares = np.exp(logs)
+        logs, pulls, squares = self.modes.look(positions)
+        shares, floors = np.exp(logs), self._floors(squares)
         common = np.einsum("kn,knd->nd", shares, pulls)
         values, gradients = np.zeros(len(positions)), np.zeros_like(positions)
-        for k, (share, pull, part) in enumerate(zip(shares, pulls, self.parts, strict=True)):
-            near = share > FAINTEST
+        for k, part in enumerate(self.parts):
+            near = shares[k] > FAINTEST
             if near.any():
+                share, pull, floor = shares[k, near], pulls[k, near], floors[k, near]
                 learnt, slope = with_gradient(part).value_and_gradient(positions[near])
-                floor = self._floor(k, positions[near])
                 value = np.maximum(learnt, floor)
-                slope = np.where((learnt < floor)[:, None], self.rises[k] * pull[near], slope)
-                values[near] += share[near] * value
-                slope = slope + value[:, None] * (common[near] - pull[near])
-                gradients[near] += share[near, None] * slope
+                slope = np.where((learnt < floor)[:, None], self.rises[k] * pull, slope)
+                values[near] += share * value
+                slope = slope + value[:, None] * (common[near] - pull)
+                gradients[near] += share[:, None] * slope
         return values, gradients
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:

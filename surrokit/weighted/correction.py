@@ -22,9 +22,10 @@ adds the mean of (density_ratio - 1) (f - m).
 
 **Errors.** The variance has two parts, which may be added: the correction's mean, given all draws,
 has a covariance with m of order sd(f) sd((w - 1) (f - m)) / M, at most a part sqrt(n / M) of their
-sum. That of the draws is the larger of an estimate by autocorrelations and one by means of whole
-chains, which see a chain that was away in a tail for long, once. That of the correction is the
-jackknife's, but few positions are evaluated where a rare event happens. So it is at least
+sum. That of the draws is estimated by autocorrelations, or by means of whole chains, which see a
+chain that was away in a tail for long, once, where they are farther apart than chance explains.
+That of the correction is the jackknife's, but few positions are evaluated where a rare event
+happens. So it is at least
 
 - as if weights had nothing to do with f, or rose and fell with it as fitted lines say;
 - by *predictive variance*, the mean over the draws of h (f - m)^2 / n. Where no evaluation lies in
@@ -57,6 +58,10 @@ import numpy as np
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
 from surrokit.weighted.round import Round, thin, thin_as
+
+CHANCE = 0.05
+"""Probability with which means of chains look farther apart than autocorrelations explain: the
+larger of both estimates, without a test, would be too large by a tenth."""
 
 LEAST_DEGREES = 1.0
 """Degrees of freedom that an error has at least; its interval is then that of Cauchy's law."""
@@ -199,14 +204,21 @@ def chain_variance(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     Means of whole chains, or of parts of them where chains are few, are independent whatever the
     chains do between their ends. Where few were in a tail, degrees are few.
     """
+    from scipy.special import chdtri  # late: importing the package stays fast
+
     chains, n, k = values.shape
     parts = min(-(-32 // chains), n)
     length = n // parts
     kept = values[:, : parts * length].reshape(chains * parts, length, k)
     batches = np.asarray(kept.mean(axis=1))
     apart = batches - batches.mean(axis=0)
-    between = np.square(apart).sum(axis=0) / (len(apart) * max(len(apart) - 1, 1))
-    return np.fmax(np.square(mean_error(values)), between), measure_degrees(apart)
+    free = max(len(apart) - 1, 1)
+    between = np.square(apart).sum(axis=0) / (len(apart) * free)
+    within = np.square(mean_error(values))
+    degrees = measure_degrees(apart)
+    # a chain that is away has a mean far from all others
+    by_chance = (between * free <= within * chdtri(free, CHANCE)) & (degrees >= 0.5 * len(apart))
+    return np.where(by_chance, within, np.fmax(within, between)), degrees
 
 
 def is_heavy(values: FloatArray, variance: FloatArray) -> BoolArray:

@@ -11,7 +11,8 @@ from scipy.special import chdtri, expit, logsumexp
 
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
-from surrokit.kernel.jumps import StudentT
+from surrokit.kernel.jumps import Jumps, StudentT, jumps_of
+from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
@@ -40,13 +41,15 @@ def bridge(
     values: FloatArray | None = None,
     exact: FloatArray | None = None,
     most: int = MOST,
+    law: Jumps | None = None,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-V), by bridge sampling from draws of V.
 
-    A multivariate t is fitted to the first half of each chain. The second half and as many draws of
-    the t make the iterated optimal bridge (Meng and Wong 1996, Statistica Sinica 6:831-860). Its
-    error is the one of Fruehwirth-Schnatter (2004, doi:10.1111/j.1368-423X.2004.00125.x), with the
-    autocorrelation of the chains by :func:`surrokit.diagnostics.mean_error`.
+    A multivariate t is fitted to the first half of each chain, unless a ``law`` of several modes is
+    known. The second half and as many draws of the law make the iterated optimal bridge (Meng and
+    Wong 1996, Statistica Sinica 6:831-860). Its error is the one of Fruehwirth-Schnatter (2004,
+    doi:10.1111/j.1368-423X.2004.00125.x), with the autocorrelation of the chains by
+    :func:`surrokit.diagnostics.mean_error`.
 
     Draws of another potential U make a bridge to U, with importance weights w = exp(U - V) at its
     draws alone: for t's density r and any function h, the integral of exp(-U) is
@@ -63,6 +66,8 @@ def bridge(
         V at the draws, where it is known; and U there, if they are draws of U.
     most
         Draws on each side at most.
+    law
+        Draws of it are on the other side.
 
     Returns
     -------
@@ -86,7 +91,7 @@ def bridge(
     if not np.ptp(draws, axis=1).any(axis=0).all():
         raise NumericalError("the chains never moved, and give no evidence; draw more")
     n, dim = draws.shape[1:]
-    law = StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
+    near = law or StudentT.fit(_thinned(draws[:, : n // 2], MOST).reshape(-1, dim))
     late, *known = (
         None if each is None else _thinned(each[:, n // 2 :], most)
         for each in (draws, values, exact)
@@ -99,10 +104,10 @@ def bridge(
             "the potential must be finite at its own draws; pass the potential that they are of"
         )
     logs = np.zeros(shape) if known[1] is None else known[1] - ours
-    other = law.draw(len(at), rng)
+    other = near.draw(len(at), rng)
     with np.errstate(over="ignore"):
-        theirs = -np.asarray(potential(other)) - law.log_density(other)
-    return _solve(-ours - law.log_density(at).reshape(shape), theirs, logs)
+        theirs = -np.asarray(potential(other)) - near.log_density(other)
+    return _solve(-ours - near.log_density(at).reshape(shape), theirs, logs)
 
 
 def evidence_of_chains(
@@ -111,12 +116,13 @@ def evidence_of_chains(
     rng: np.random.Generator,
     surrogate: Potential | None = None,
     within: Callable[[ValueOf], ValueOf] | None = None,
+    modes: Modes | None = None,
 ) -> Estimate:
     """Return the logarithm of the integral of exp(-U) from exact draws alone, without a call.
 
     The bridge is to the surrogate, or to a normal distribution narrower than the draws where there
     is none or it is less precise, without its tails (Robert and Wraith 2009,
-    doi:10.1063/1.3275622).
+    doi:10.1063/1.3275622). Of several modes each has one.
 
     Parameters
     ----------
@@ -126,6 +132,8 @@ def evidence_of_chains(
         U there.
     within
         Makes a potential infinite where the draws are not taken from.
+    modes
+        Those that the draws are at; None for one.
 
     Raises
     ------
@@ -135,17 +143,22 @@ def evidence_of_chains(
         If neither is near enough to U.
     """
     flat = positions[:, : positions.shape[1] // 2].reshape(-1, positions.shape[2])
-    normal, end = StudentT.about(flat, _NARROW), chdtri(flat.shape[1], 1.0 - _INNER)
+    normals, end = _narrow(flat, modes), chdtri(flat.shape[1], 1.0 - _INNER)
 
     def inner(places: FloatArray) -> FloatArray:
-        within = normal.distances(places) <= end
-        return np.where(within, np.log(_INNER) - normal.log_density(places), np.inf)
+        logs = [
+            np.where(law.distances(places) <= end, np.log(part) + law.log_density(places), -np.inf)
+            for law, part in zip(normals.laws, normals.shares, strict=True)
+        ]
+        return np.asarray(np.log(_INNER) - np.logaddexp.reduce(logs, axis=0))
 
     found: list[Estimate] = []
-    for potential in (inner,) if surrogate is None else (surrogate.value, inner):
+    near: ValueOf = inner if surrogate is None else surrogate.value
+    law = None if modes is None else jumps_of(surrogate) or normals
+    for potential in (near, inner)[surrogate is None :]:
         near = potential if within is None else within(potential)
         with contextlib.suppress(NumericalError):
-            found.append(bridge(near, positions, rng, exact=values))
+            found.append(bridge(near, positions, rng, exact=values, law=law))
     if not found:
         raise NumericalError(
             "the evidence cannot be estimated from these draws alone, as no density at hand is "
@@ -153,6 +166,15 @@ def evidence_of_chains(
             "positions: run.log_evidence(target)"
         )
     return min(found, key=lambda each: float(each.error))
+
+
+def _narrow(draws: FloatArray, modes: Modes | None) -> Jumps:
+    """Return normals narrower than draws (n, dim), one for all or for those at each mode."""
+    at = np.zeros(len(draws), dtype=np.int64) if modes is None else modes.nearest(draws)
+    groups = [draws[at == k] for k in np.unique(at)]
+    groups = [each for each in groups if len(each) >= 10 * draws.shape[1]] or [draws]
+    shares = np.array([len(each) for each in groups]) / sum(map(len, groups))
+    return Jumps(laws=tuple(StudentT.about(each, _NARROW) for each in groups), shares=shares)
 
 
 def _thinned(array: FloatArray, most: int) -> FloatArray:

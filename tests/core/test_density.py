@@ -90,8 +90,9 @@ def test_a_posterior_is_the_prior_of_the_next_data(run, model):
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 def test_weighted_answers_have_a_density(model):
     target = model.posterior(data=FIRST, noise_sd=0.1, prior=PRIOR)
+    weights = "weights", {"effective": 2000}
     found = sk.sample(
-        target, **PARTS, correction="weights", max_calls=150, **SETTINGS | {"draws": None}
+        target, **PARTS, correction=weights, max_calls=150, **SETTINGS | {"draws": None}
     )
     places = found.draws.reshape(-1, 2)
     error = found.density.logpdf(places) - (

@@ -312,7 +312,7 @@ def test_a_scale_that_is_estimated_learns_from_what_is_known(asked):
     run = sk.sample(target, max_calls=20, **WEIGHED)
     assert run.answer is not None
     assert run.total_calls == 20
-    long = sk.sample(target, sampler="hmc", chains=8, draws=2000, seed=5, progress=False)
+    long = sk.sample(target, sampler="hmc", draws=800, seed=5, progress=False)
     flat = long.draws.reshape(-1, 3)
     figures = run.weights.figures
     assert (np.abs(figures.mean.value - flat.mean(axis=0)) < 0.15 * flat.std(axis=0)).all()

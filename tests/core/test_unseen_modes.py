@@ -111,9 +111,11 @@ def test_searches_that_agree_bound_what_they_have_not_seen_and_nothing_is_warned
     assert n >= 3
     assert run.modes.unseen() == (0.0, pytest.approx(1.0 - 0.05 ** (1.0 / n)))
     assert not run.verdict.named("unseen_modes")
-    line = str(run.summary()).splitlines()[-1]
-    assert line.startswith(f"Modes: {n} of {run.modes.searches} searches ended at one; ")
-    assert f"at most {run.modes.unseen()[1]:.0%} of further ones end at another" in line
+    (finding,) = run.verdict.named("searches")
+    assert not finding.warns
+    said = f"{n} of {run.modes.searches} searches for modes ended at one place; at most "
+    assert finding.message.startswith(f"{said}{run.modes.unseen()[1]:.0%} of further ones")
+    assert "such as a narrow one, may still have any mass" in str(run.summary())
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
@@ -136,7 +138,7 @@ def test_a_run_without_searches_says_so_and_an_exchange_of_entries_is_recognised
         progress=False,
     )
     assert run.modes is None
-    assert "Modes: no search was made" in str(run.summary())
+    assert "no search for modes was made" in str(run.summary())
     assert bool(run.verdict.named("exchange")) == (apart > 0.0)
     assert run.total_calls <= 1 + 200 + 400 + 2
 

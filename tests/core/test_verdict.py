@@ -50,8 +50,7 @@ def test_of_a_sound_run_nothing_is_said(sound):
     assert sound.verdict.sound
     assert sound.verdict.messages == ()
     assert str(sound.verdict) == ""
-    modes = "Modes: one, since the target is log-concave."
-    assert str(sound.summary()).splitlines()[3:] == ["", modes]
+    assert len(str(sound.summary()).splitlines()) == 3
 
 
 def test_chains_apart_are_told_of_with_the_parameter_everywhere(apart, capsys):

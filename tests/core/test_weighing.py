@@ -476,6 +476,29 @@ def test_bad_weights_are_refused_and_their_draws_are_warm_up():
         assert decided.any()
 
 
+@pytest.mark.parametrize(("learns", "answered"), [(True, True), (False, False)])
+def test_a_small_round_may_be_corrected_by_surrogates_of_the_rest_of_it(learns, answered):
+    """Weights of 20 draws are uneven, and a surrogate of 16 of them predicts the other four."""
+
+    def fit(evaluations, rng):
+        by = 0.0 if learns and len(evaluations.positions) > 18 else 0.35
+        return sk.potential(
+            lambda q: normals(q - by), lambda q: (q - by) @ PRECISION, dim=2, batched=True
+        )
+
+    run = weigh(
+        surrogate=sk.batch_surrogate(fit), max_calls=42, explorer=("rounds", {"evaluations": 12})
+    )
+    assert (run.answer is not None) == answered
+    if answered:
+        (found,) = run.answer.rounds
+        assert len(found) == 20
+        assert found.variance < 1e-10
+        assert not misses(run.answer, truths_of_normal())
+    else:
+        assert "20 weights tell of their tail only where" in warned(run, "unchecked")[0]
+
+
 def test_draws_of_refused_rounds_are_not_kept(monkeypatch):
     doubts = iter([None, "of a test", None, None])
     monkeypatch.setattr(weighing, "complaint", lambda found: next(doubts))

@@ -13,6 +13,7 @@ import surrokit as sk
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError
 from surrokit.weighted.answer import Answer
+from surrokit.weighted.correction import chain_variance
 from surrokit.weighted.round import Round
 
 DATA = np.array([2.13, 1.49, 1.24, 0.95, 0.74, 0.55])
@@ -138,6 +139,16 @@ def test_few_draws_of_a_heavy_tail_leave_few_degrees():
     assert rate.degrees[0] < 4.0
     low, high = rate.interval()
     assert low[0] < np.square(0.0545) < high[0]
+
+
+def test_errors_of_good_chains_are_not_too_large(rng):
+    """300 variances have a mean within 4.4 standard errors of the truth; the larger of both
+    estimates, whatever chance explains, is a twelfth too large."""
+    draws = rng.standard_normal((32, 100, 300))
+    found, _ = chain_variance(draws)
+    means = draws.mean(axis=1)
+    larger = np.fmax(np.square(mean_error(draws)), means.var(axis=0, ddof=1) / 32.0)
+    assert abs(3200.0 * found.mean() - 1.0) < 0.04 < 3200.0 * larger.mean() - 1.0
 
 
 def test_a_chain_that_is_away_once_makes_errors_large(rng):

