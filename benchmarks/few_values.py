@@ -79,7 +79,8 @@ def main() -> None:
 @click.option("--seeds", default=10, show_default=True)
 @click.option("--output", default="few_targets.jsonl", type=click.Path(path_type=Path))
 @click.option("--only", multiple=True, type=click.Choice(list(PYVBMC)), default=list(PYVBMC))
-def targets(seeds: int, output: Path, only: tuple[str, ...]) -> None:
+@click.option("--values", type=int, help="Values of each run, in place of PyVBMC's number.")
+def targets(seeds: int, output: Path, only: tuple[str, ...], values: int | None) -> None:
     """Run what is not in the file yet, and print the table."""
     for name in only:
         case = None
@@ -87,7 +88,7 @@ def targets(seeds: int, output: Path, only: tuple[str, ...]) -> None:
             key = {"target": name, "seed": seed}
             if not any(key.items() <= row.items() for row in _rows(output)):
                 case = case or case_of(name)
-                add_row(output, {**key, **run_one(case, int(PYVBMC[name][0]), seed)})
+                add_row(output, {**key, **run_one(case, values or int(PYVBMC[name][0]), seed)})
     click.echo(table_of(_rows(output), only))
 
 
