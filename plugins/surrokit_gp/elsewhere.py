@@ -33,7 +33,7 @@ def are_lower(
 
     What they expect is without their walls, as a normal density falls, from the ``least`` value.
     """
-    expected = np.min([each.process.value(positions) for each in processes], axis=0)
+    expected = np.min([each.process.value(each.whiten(positions)) for each in processes], axis=0)
     with np.errstate(invalid="ignore"):
         low = values - least < SURE * (expected - least)
         return np.asarray(low & (expected - values > LEAST))
