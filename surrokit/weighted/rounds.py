@@ -150,6 +150,9 @@ def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
 FOLDS = 5
 """Parts of a round's evaluations; as many surrogates are fitted."""
 
+ALIKE = 0.01
+"""Largest mean variance, among surrogates of different parts, of their density ratios at draws."""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class CrossFit:
@@ -182,6 +185,11 @@ class CrossFit:
         Where the variance of a ratio is large, draws of one surrogate say little of the other.
         """
         return self.complaint is None and self.apply(found).variance < found.variance
+
+    @property
+    def are_alike(self) -> bool:
+        """Return whether they agree about all draws, not only where a round has evaluated some."""
+        return bool(self.density_ratios.var(axis=0, ddof=1).mean() <= ALIKE)
 
     @property
     def complaint(self) -> str | None:
