@@ -59,7 +59,8 @@ class Limits:
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
-    beside: int = 0  # gradients beside the first mode, and values far away, on top of these
+    beside: int = 0  # gradients beside the first mode, on top of these
+    far: int = 0  # values far away whenever starts run out, on top of these
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -192,7 +193,8 @@ class ModeSearch:
         mode, covariance = modes.positions[0], modes.covariances[0]
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
         added = more_starts(self._exact, mode, covariance, others, more, rng)
-        added = np.vstack([self._look_around(modes, others, rng), added])[: len(added)]
+        if self._limits.far:
+            added = np.vstack([self._look_around(modes, others, rng), added])[: len(added)]
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _look_around(
@@ -203,7 +205,7 @@ class ModeSearch:
         A value at each costs less than searches: in many dimensions nearly all lead to a wide mode.
         Where U is below at most places, modes are unlike normal ones, and there are no such starts.
         """
-        n = self._limits.beside
+        n = self._limits.far
         wide = np.arange(2 * n) % 4 >= 2  # the farther pairs
         # searches go on by numbers of their own
         places = spread_positions(self._exact, rng.spawn(1)[0], 2 * n, others)[wide]
