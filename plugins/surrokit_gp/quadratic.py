@@ -517,7 +517,7 @@ class QuadraticProcessLearner(KeepingLearner):
             return fitted
 
     def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:
-        """Return draws (n, dim), without those of false modes where few noisy values leave these."""
+        """Return draws (n, dim), without false modes that few noisy values leave."""
         draws = fitted.draw(np.random.default_rng([self.seed, turn]))
         trusted = ~fitted.is_beyond(draws) if noisy else np.ones(len(draws), dtype=bool)
         return draws[trusted] if 0.1 < trusted.mean() < 0.95 else draws
