@@ -490,12 +490,13 @@ class QuadraticProcessLearner(KeepingLearner):
         rows = TrainingRows.of(observed, "full")
         rows.demand(least_points(dim), len(observed))
         rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[:1000]))
+        noisy = bool((rows.noise_sd != 0.0).any())
         with threads_for(len(rows) * dim):
             whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
-                draws = fitted.draw(np.random.default_rng([self.seed, turn]))
+                draws = self._draw(fitted, turn, noisy)
                 z = whitening.apply(draws)
                 sds = np.sqrt(np.linalg.eigvalsh(np.cov(z, rowvar=False).reshape(dim, -1)))
                 if np.abs(sds - 1.0).max() < 0.2 and np.abs(z.mean(axis=0)).max() < 0.2:
@@ -512,5 +513,11 @@ class QuadraticProcessLearner(KeepingLearner):
                 if other.log_likelihood < fitted.log_likelihood + LIKELIER:
                     break
                 fitted = other
-                draws = fitted.draw(np.random.default_rng([self.seed, 3 + turn]))
+                draws = self._draw(fitted, 3 + turn, noisy)
             return fitted
+
+    def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:
+        """Return draws (n, dim), without false modes that few noisy values leave."""
+        draws = fitted.draw(np.random.default_rng([self.seed, turn]))
+        trusted = ~fitted.is_beyond(draws) if noisy else np.ones(len(draws), dtype=bool)
+        return draws[trusted] if 0.1 < trusted.mean() < 0.95 else draws
