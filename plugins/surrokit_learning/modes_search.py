@@ -211,7 +211,7 @@ class ModeSearch:
         places = spread_positions(self._exact, rng.spawn(1)[0], 2 * n, others)[wide]
         with np.errstate(all="ignore"):
             try:
-                values = self._exact.value(places)
+                values = _unlearnt(self._exact).value(places)
             except EvaluationError:
                 return places[:0]
             least, expected = modes.values.min(), 0.5 * modes.look(places)[2].T + modes.values
@@ -285,8 +285,7 @@ class ModeSearch:
             return
         price, looked, gradients = calls_per_gradient(exact), exact, None
         if found.hessian is None and price == 1:
-            # what is seen far out is nothing to learn from, and shortens no search
-            looked = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
+            looked = _unlearnt(exact)
             gradients, found = search.rows.gradients, attrs.evolve(found, converged=True)
         taken = demand_walls(looked, found, gradients, beside=self._limits.beside)
         search.calls += 0 if gradients is not None else -(-taken // price)
@@ -330,6 +329,12 @@ class ModeSearch:
         rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
         rows_there = Evaluations.join(rows, self._exact.dim)
         return predicted_covariance(end.position, end.gradient, rows_there)
+
+
+def _unlearnt(exact: Potential) -> Potential:
+    """Return a potential whose values far out, nothing to learn from, shorten no search."""
+    forked: Potential = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
+    return forked
 
 
 def more_starts(
