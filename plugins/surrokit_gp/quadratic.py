@@ -14,7 +14,8 @@ density is normal about the usual ones, as few values say little of so many scal
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -473,6 +474,7 @@ class QuadraticProcessLearner(KeepingLearner):
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value"})
     provides: Capabilities = CAPABILITIES
+    _curved: tuple[Bend, Whitening] | None = attrs.field(default=None, init=False, repr=False)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
         """Return values alone."""
@@ -504,17 +506,31 @@ class QuadraticProcessLearner(KeepingLearner):
                 whitening = refocus(whitening, draws)
                 fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
             for turn in range(0 if known else 3):
-                curved = straighten(draws)
-                if curved is None:
-                    break
-                other = QuadraticProcess.fit(
-                    rows, curved[1], fitted.logs, bend=curved[0], wide=True
-                )
+                fits = [
+                    QuadraticProcess.fit(rows, whitening, fitted.logs, bend=bend, wide=True)
+                    for bend, whitening in filter(None, [straighten(draws), self._curved])
+                ]
+                other = max(fits, key=lambda each: each.log_likelihood, default=fitted)
                 if other.log_likelihood < fitted.log_likelihood + LIKELIER:
                     break
                 fitted = other
                 draws = self._draw(fitted, 3 + turn, noisy)
+            if not fitted.bend.changes_nothing:
+                self._curved = fitted.bend, fitted.whitening
             return fitted
+
+    def state(self) -> dict[str, Any]:
+        """Return the seed, all rows observed, and the curved coordinates that were found."""
+        curved = None if self._curved is None else [attrs.asdict(each) for each in self._curved]
+        return {**super().state(), "curved": curved}
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Return a learner with the same settings that goes on from what ``state`` returned."""
+        learner = super().restore(state)
+        if state.get("curved") is not None:
+            bend, whitening = state["curved"]
+            learner._curved = Bend(**bend), Whitening(**whitening)
+        return learner
 
     def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:
         """Return draws (n, dim), without false modes that few noisy values leave."""
