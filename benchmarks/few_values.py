@@ -23,6 +23,8 @@ the largest N; of GPry and BOBE the nested sampling of their own process of at m
 run without a test of convergence. In brackets stands the acceptance of exact chains that the
 surrogate proposes for. It asserts nothing.
 
+``cheap`` runs two expensive models with and without a cheap one beside them.
+
 An interpreter named for a method has its package (PyPI's ``pyvbmc``, ``gpry``, ``BOBE``), surrokit
 itself and JAX; packages that refuse one another's JAX thus have one each. Without a name the
 present interpreter runs the method. Rows are kept in the file of ``--output``, and draws of the
@@ -43,6 +45,7 @@ from typing import Any, TypeAlias
 
 import click
 
+from few.cheap import PAIRS, reference_of, run_pair
 from few.methods import of_bobe, of_gpry, of_ours, of_pyvbmc, table
 from few.problems import PROBLEMS, Task, kept_reference
 from few.targets import PYVBMC, case_of, run_one, table_of
@@ -79,7 +82,8 @@ def main() -> None:
 @click.option("--seeds", default=10, show_default=True)
 @click.option("--output", default="few_targets.jsonl", type=click.Path(path_type=Path))
 @click.option("--only", multiple=True, type=click.Choice(list(PYVBMC)), default=list(PYVBMC))
-def targets(seeds: int, output: Path, only: tuple[str, ...]) -> None:
+@click.option("--values", type=int, help="Values of each run, in place of PyVBMC's number.")
+def targets(seeds: int, output: Path, only: tuple[str, ...], values: int | None) -> None:
     """Run what is not in the file yet, and print the table."""
     for name in only:
         case = None
@@ -87,8 +91,32 @@ def targets(seeds: int, output: Path, only: tuple[str, ...]) -> None:
             key = {"target": name, "seed": seed}
             if not any(key.items() <= row.items() for row in _rows(output)):
                 case = case or case_of(name)
-                add_row(output, {**key, **run_one(case, int(PYVBMC[name][0]), seed)})
+                add_row(output, {**key, **run_one(case, values or int(PYVBMC[name][0]), seed)})
     click.echo(table_of(_rows(output), only))
+
+
+@main.command()
+@click.option("--seeds", default=3, show_default=True)
+@click.option("--output", default="few_cheap.jsonl", type=click.Path(path_type=Path))
+@click.option("--only", multiple=True, type=click.Choice(list(PAIRS)), default=list(PAIRS))
+@click.option("--calls", default="25,50,100", show_default=True)
+@click.option("--reference", default=700, show_default=True, help="Calls of the reference.")
+def cheap(seeds: int, output: Path, only: tuple[str, ...], calls: str, reference: int) -> None:
+    """Run an expensive model with and without a cheap one beside it, and print each error."""
+    for name in only:
+        known = reference_of(name, reference)
+        for seed in range(1, seeds + 1):
+            for n in map(int, calls.split(",")):
+                for beside in (False, True):
+                    key = {"target": name, "budget": n, "beside": beside, "seed": seed}
+                    if not any(key.items() <= row.items() for row in _rows(output)):
+                        add_row(output, {**key, **run_pair(name, n, seed, known, beside=beside)})
+    for row in _rows(output):
+        beside = "with cheap" if row["beside"] else "alone"
+        click.echo(
+            f"{row['target']:14} {beside:10} seed {row['seed']}: {row['calls']:.0f} calls, "
+            f"error {row['error']:.4f}, {row['seconds']:.0f} s"
+        )
 
 
 @main.command()

@@ -31,14 +31,17 @@ from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
+from surrokit_gp.bend import Bend
 from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
+    LIKELIER,
     QuadraticProcess,
     about_lowest,
     flat_from,
     follow_quadratic,
     refocus,
+    straighten,
     typical_noise,
 )
 from surrokit_gp.rows import TrainingRows
@@ -271,7 +274,9 @@ class _Search:
         self.n_starts = len(positions)
         self.box = positions[:0]  # where mass is expected, (2, dim)
         self.fitted: QuadraticProcess | None = None  # the last process
-        self.whitening: Whitening | None = None  # of the next process; None before there is one
+        self.bend = Bend.none(positions.shape[1])  # of the next process, as is its whitening
+        self.whitening: Whitening | None = None  # None before there is one
+        self.curved: tuple[Bend, Whitening] | None = None  # others that are tried
         self.logs: FloatArray | None = None  # log scales of the last process
         self.looked_about = False  # by the last batch
         self.spread = HOTTEST  # root mean square of V - U at draws of late
@@ -294,7 +299,7 @@ class _Search:
     @property
     def covariance(self) -> FloatArray | None:
         """That of the process's draws, (dim, dim)."""
-        return None if self.whitening is None else self.whitening.factor @ self.whitening.factor.T
+        return None if self.whitening is None else self.bend.covariance(self.whitening)
 
     @property
     def acceptance(self) -> float | None:
@@ -335,7 +340,8 @@ class _Search:
             fitted = self.fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
             moves = rng.standard_normal((SEVERAL, len(self.best))) @ self.whitening.factor.T
-            self._evaluate(self.best + SHRINK * moves)
+            at = self.bend.apply(self.best[None]) + SHRINK * moves
+            self._evaluate(self.bend.undo(at))
             return
         temperature = float(np.clip(self.spread, 1.0, HOTTEST))
         self.looked_about = temperature < WARM and not self.looked_about
@@ -354,19 +360,18 @@ class _Search:
         few = rng.choice(len(draws), n_judges, replace=False)
         noise = typical_noise(self.noise_sd, fitted.process.hyperparameters)
         among = np.concatenate([draws, self._within_reach(self._scout(fitted, rng))])
-        best = choose(fitted.process, among, batch - n_judges, 0.35 / temperature, noise)
+        best = choose(
+            fitted.process, fitted.whiten(among), batch - n_judges, 0.35 / temperature, noise
+        )
         chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
-        errors = fitted.process.value(chosen[:n_judges]) - values[:n_judges]
+        errors = fitted.process.value(fitted.whiten(chosen[:n_judges])) - values[:n_judges]
         size = _size_beside(noise, errors) if n_judges else self.spread
         if temperature == 1.0:
             self._judge(chosen[:n_judges], errors, noise)
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
-        if size > 5.0:  # nats: then its draws tell less than the points do
-            self.whitening = about_lowest(*self._finite)
-        else:
-            self.whitening = refocus(self.whitening, draws, temperature)
+        self._follow(draws, temperature, size)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
         self.unsure, self.variance = (
@@ -374,6 +379,15 @@ class _Search:
             float(variances.mean()),
         )
         self.spread = 0.5 * (self.spread + size)
+
+    def _follow(self, draws: FloatArray, temperature: float, size: float) -> None:
+        """Take coordinates of draws (n, dim) of a process whose errors have a size, in nats."""
+        assert self.whitening is not None
+        if size > 5.0:  # then its draws tell less than the points do
+            self.whitening = about_lowest(*self._finite)
+            return
+        self.whitening = refocus(self.whitening, self.bend.apply(draws), temperature)
+        self.curved = straighten(draws, temperature)
 
     def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:
         """Judge the process by its errors (n,) at its latest draws (n, dim), beside noise."""
@@ -383,9 +397,9 @@ class _Search:
 
     @property
     def _finite(self) -> tuple[FloatArray, FloatArray]:
-        """Positions (n, dim) where U is finite, and U there (n,)."""
+        """Bent positions (n, dim) where U is finite, and U there (n,)."""
         fine = np.isfinite(self.values)
-        return self.positions[fine], self.values[fine]
+        return self.bend.apply(self.positions[fine]), self.values[fine]
 
     def _fit(self, whitening: Whitening) -> QuadraticProcess:
         """Return the process of all values; failures count among the flattened ones.
@@ -396,7 +410,14 @@ class _Search:
         shown = np.where(np.isfinite(self.values), self.values, high)
         found = Evaluations(positions=self.positions, values=shown, noise_sd=self.noise_sd)
         rows = TrainingRows.of(found, "full")
-        return QuadraticProcess.fit(rows, whitening, self.logs, reach=self.reach)
+        fitted = QuadraticProcess.fit(rows, whitening, self.logs, bend=self.bend, reach=self.reach)
+        if self.curved is not None:
+            bend, whitening = self.curved
+            other = QuadraticProcess.fit(rows, whitening, self.logs, bend=bend, reach=self.reach)
+            if other.log_likelihood > fitted.log_likelihood + LIKELIER:
+                self.bend, self.whitening = self.curved
+                return other
+        return fitted
 
     def _within_reach(self, draws: FloatArray) -> FloatArray:
         """Return draws, moved to within a quarter of the box of all that is expected or found."""
@@ -457,15 +478,15 @@ def _size_beside(noise: float, errors: FloatArray) -> float:
 
 
 def choose(
-    process: FittedProcess, positions: FloatArray, n: int, power: float, noise_sd: float = 0.0
+    process: FittedProcess, z: FloatArray, n: int, power: float, noise_sd: float = 0.0
 ) -> IntArray:
-    """Return which of ``positions (m, dim)`` reduce the variance of U most, one by one, shape (n,).
+    """Return which of ``z (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
     The variance is summed over all positions with weights exp(-2 ``power`` V), given
     the values so far and those at points chosen before. The point of the largest variance of its
     own lies at an edge, and reduces that of the mass by little.
     """
-    heights, z = process.value(positions), process.whitening.apply(positions)
+    heights = process.value(z)
     left = process.posterior.covariance(z, z)
     counts = np.exp(-2.0 * power * (heights - heights.min()))
     chosen: list[int] = []

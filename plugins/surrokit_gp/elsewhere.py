@@ -16,7 +16,7 @@ from surrokit_gp.quadratic import QuadraticProcess, flat_from
 MOST, PART = 8, 12
 """Values far away at most, and values of an exploration for each of them."""
 
-SURE, LEAST = 0.6, 5.0
+SURE, LEAST = 0.8, 5.0
 """Part of the height that a process expects below which a value is of another mode, or of a heavy
 tail; and nats by which it has to be lower."""
 
@@ -33,7 +33,7 @@ def are_lower(
 
     What they expect is without their walls, as a normal density falls, from the ``least`` value.
     """
-    expected = np.min([each.process.value(positions) for each in processes], axis=0)
+    expected = np.min([each.process.value(each.whiten(positions)) for each in processes], axis=0)
     with np.errstate(invalid="ignore"):
         low = values - least < SURE * (expected - least)
         return np.asarray(low & (expected - values > LEAST))

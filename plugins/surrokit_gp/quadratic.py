@@ -29,7 +29,8 @@ from surrokit.surrogate.quality import FitQuality, KeepingLearner
 from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import BoolArray, Capabilities, FloatArray
-from surrokit_gp.fitted import Expansion, FittedProcess
+from surrokit_gp.bend import Bend
+from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.posterior import condition, exact_likelihood, left_out, quality_of
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.search import Hyperparameters, search
@@ -138,11 +139,25 @@ def _find_scales(equations: TrainingRows, start: FloatArray | None) -> FloatArra
     return search(density, starts, table[2:].T, 30)
 
 
+def _equations(
+    rows: TrainingRows, bend: Bend, whitening: Whitening
+) -> tuple[TrainingRows, TrainingRows, Polynomial]:
+    """Return rows that are bent and flattened, the equations in z, and the trend they are about."""
+    dim = rows.dim
+    rows = attrs.evolve(rows, positions=bend.apply(rows.positions))
+    near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
+    rows = rows.take(near) if near.sum() > dim else rows
+    half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
+    half_square = attrs.evolve(half_square, level=float(rows.values.min()))
+    rows = flattened(rows, half_square.value(whitening.apply(rows.positions)))
+    return rows, rows.about(whitening, "quadratic", half_square), half_square
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class QuadraticProcess:
     """V(q), the mean of a process about a quadratic given exact values, in nats.
 
-    In coordinates z of a whitening it has a wall beyond what it is trusted in,
+    In coordinates z of a bend and a whitening it has a wall beyond what it is trusted in,
     + stiffness max(0, |z| - radius)^2, so that the integral of exp(-V) is finite. Frozen and safe
     to share between threads. Every array it returns is new. Methods raise
     :class:`~surrokit.errors.ShapeError` unless positions are rows of ``dim`` numbers.
@@ -159,12 +174,13 @@ class QuadraticProcess:
     n_points: int
     n_gradients: int = attrs.field(default=0, init=False)  # it learns from values alone
     quality: FitQuality | None
-    process: FittedProcess
+    bend: Bend
+    whitening: Whitening  # from positions that are bent to z
+    process: FittedProcess  # in z
     logs: FloatArray  # its log scales, (dim + 4,)
     unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
-    inner: Expansion  # the process in z
 
     @classmethod
     def fit(
@@ -173,6 +189,7 @@ class QuadraticProcess:
         whitening: Whitening,
         start: FloatArray | None = None,
         *,
+        bend: Bend | None = None,
         reach: float = 1.0,
         wide: bool = False,
     ) -> Self:
@@ -186,42 +203,35 @@ class QuadraticProcess:
         SurrogateFitError
             If the values cannot be fitted.
         """
-        dim = rows.dim
-        near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
-        rows = rows.take(near) if near.sum() > dim else rows
-        half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
-        half_square = attrs.evolve(half_square, level=float(rows.values.min()))
-        rows = flattened(rows, half_square.value(whitening.apply(rows.positions)))
-        equations = rows.about(whitening, "quadratic", half_square)
+        dim, bend = rows.dim, bend or Bend.none(rows.dim)
+        rows, equations, half_square = _equations(rows, bend, whitening)
         logs = _find_scales(equations.take(np.argsort(rows.values, kind="stable")), start)
         found, sds = scales_of(logs)
         posterior, _, dual = condition(equations, found, sds)
         process = FittedProcess.of(
-            posterior, rows, whitening, half_square, hyperparameters=found, mean="quadratic"
+            posterior,
+            rows,
+            Whitening.identity(dim),
+            half_square,
+            hyperparameters=found,
+            mean="quadratic",
         )
         # of a standard normal target one draw in ten thousand lies farther out
         radius = reach * (float(np.sqrt(chi2.isf(1e-4, dim))) + _ROOM)
         if wide:
             high = equations.positions[rows.tail_sd == 0.0]
             radius = max(2.0 * radius, float(np.linalg.norm(high, axis=1).max()) + _ROOM)
-        trend = Polynomial.of(posterior.profile.coefficients, dim) + half_square
-        inner = Expansion(
-            origin=np.zeros(dim),
-            scaling=np.diag(1.0 / posterior.length_scales),
-            nodes=posterior.centres,
-            levels=posterior.variance * posterior.weights,
-            slopes=None,
-            polynomial=trend,
-        )
+        bends = process.polynomial.matrix
         return cls(
             n_points=len(rows),
             quality=quality_of(equations, left_out(equations, posterior, dual), rows.gradients),
+            bend=bend,
+            whitening=whitening,
             process=process,
             logs=logs,
             unsure=max(UNSURE, typical_noise(rows.noise_sd, found)),
             radius=radius,
-            stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(trend.matrix)[0])),
-            inner=inner,
+            stiffness=5.0 + max(0.0, -float(np.linalg.eigvalsh(bends)[0])),
         )
 
     @property
@@ -230,9 +240,9 @@ class QuadraticProcess:
         return self.process.dim
 
     @property
-    def whitening(self) -> Whitening:
-        """From positions to the coordinates z."""
-        return self.process.whitening
+    def log_likelihood(self) -> float:
+        """Log marginal likelihood of all values."""
+        return self.process.log_likelihood
 
     @property
     def capabilities(self) -> Capabilities:
@@ -249,13 +259,16 @@ class QuadraticProcess:
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
-        z = self.whitening.apply(check_positions(positions, self.dim))
-        values, slopes = self._in_whitened(z)
-        return values, self.whitening.pull(slopes)
+        values, slopes = self._in_whitened(self.whiten(positions))
+        return values, self.bend.pull(positions, self.whitening.pull(slopes))
+
+    def whiten(self, positions: FloatArray) -> FloatArray:
+        """Return z, shape (n, dim), at positions of shape (n, dim)."""
+        return self.whitening.apply(self.bend.apply(check_positions(positions, self.dim)))
 
     def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V at z (n, dim), and its derivatives in z."""
-        values, slopes = self.inner.value_and_gradient(z)
+        values, slopes = self.process.value_and_gradient(z)
         distances = np.sqrt(np.vecdot(z, z))
         over = np.maximum(distances - self.radius, 0.0)
         if over.any():
@@ -269,11 +282,11 @@ class QuadraticProcess:
 
         That of U itself, without the noise of an evaluation; never negative.
         """
-        return self.process.variance(positions)
+        return self.process.variance(self.whiten(positions))
 
     def covariance(self, positions: FloatArray) -> FloatArray:
         """Return the covariance of U at positions (n, dim) with one another, shape (n, n)."""
-        z = self.whitening.apply(check_positions(positions, self.dim))
+        z = self.whiten(positions)
         return self.process.posterior.covariance(z, z)
 
     @property
@@ -283,7 +296,7 @@ class QuadraticProcess:
 
     def is_at_wall(self, positions: FloatArray) -> BoolArray:
         """Return which of ``positions (n, dim)`` lie at the wall or beyond it, shape (n,)."""
-        z = self.whitening.apply(check_positions(positions, self.dim))
+        z = self.whiten(positions)
         return np.asarray(np.sqrt(np.vecdot(z, z)) > self.radius - _ROOM)
 
     def is_beyond(self, positions: FloatArray) -> BoolArray:
@@ -308,7 +321,7 @@ class QuadraticProcess:
             value, slope = self._in_whitened(z)
             return value / temperature, slope / temperature
 
-        points = self.whitening.apply(self.process.centres)
+        points = self.process.centres
         order = np.argsort(at(points)[0], kind="stable")
         z = points[rng.choice(order[: max(4, min(16, len(order) // 4))], 64)]
         away, top = spread * rng.standard_normal(z.shape), at(z)[0].min() + flat_from(self.dim)
@@ -336,7 +349,7 @@ class QuadraticProcess:
                     kept.append(state[0].copy())
                 if i % every == 0 and 2 * i < transitions:
                     step_size *= float(np.exp(0.5 * (np.mean(accepted[-every:]) - 0.8)))
-        return self.whitening.undo(np.concatenate(kept))
+        return self.bend.undo(self.whitening.undo(np.concatenate(kept)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} with a wall at {self.radius:.3g} about {self.process!r}"
@@ -412,6 +425,22 @@ def refocus(whitening: Whitening, draws: FloatArray, temperature: float = 1.0) -
     return Whitening(mean=draws.mean(axis=0), factor=_lower(spread))
 
 
+LIKELIER = 3.0
+"""Nats by which curved coordinates have to be likelier than the present ones."""
+
+
+def straighten(draws: FloatArray, temperature: float = 1.0) -> tuple[Bend, Whitening] | None:
+    """Return curved coordinates in which draws (n, dim) are straight; None where they are so.
+
+    They are those of exp(-V / T).
+    """
+    bend = Bend.of(draws)
+    if bend.changes_nothing:
+        return None
+    found = Whitening.of(bend.apply(draws), np.ones(len(draws)))
+    return bend, Whitening(mean=found.mean, factor=found.factor / np.sqrt(temperature))
+
+
 @attrs.frozen(kw_only=True)
 class QuadraticGaussianProcess:
     """A Gaussian process that expects a nearly normal density, for few values.
@@ -461,16 +490,34 @@ class QuadraticProcessLearner(KeepingLearner):
         rows = TrainingRows.of(observed, "full")
         rows.demand(least_points(dim), len(observed))
         rows = rows.take(np.sort(np.argsort(rows.values, kind="stable")[:1000]))
+        noisy = bool((rows.noise_sd != 0.0).any())
         with threads_for(len(rows) * dim):
             whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
-                draws = fitted.draw(np.random.default_rng([self.seed, turn]))
+                draws = self._draw(fitted, turn, noisy)
                 z = whitening.apply(draws)
                 sds = np.sqrt(np.linalg.eigvalsh(np.cov(z, rowvar=False).reshape(dim, -1)))
                 if np.abs(sds - 1.0).max() < 0.2 and np.abs(z.mean(axis=0)).max() < 0.2:
                     break
                 whitening = refocus(whitening, draws)
                 fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
+            for turn in range(0 if known else 3):
+                curved = straighten(draws)
+                if curved is None:
+                    break
+                other = QuadraticProcess.fit(
+                    rows, curved[1], fitted.logs, bend=curved[0], wide=True
+                )
+                if other.log_likelihood < fitted.log_likelihood + LIKELIER:
+                    break
+                fitted = other
+                draws = self._draw(fitted, 3 + turn, noisy)
             return fitted
+
+    def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:
+        """Return draws (n, dim), without false modes that few noisy values leave."""
+        draws = fitted.draw(np.random.default_rng([self.seed, turn]))
+        trusted = ~fitted.is_beyond(draws) if noisy else np.ones(len(draws), dtype=bool)
+        return draws[trusted] if 0.1 < trusted.mean() < 0.95 else draws

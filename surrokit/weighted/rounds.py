@@ -292,10 +292,15 @@ def complaint_about_noise(
     """
     from scipy.stats import chi2
 
-    known = np.isfinite(values)
-    sds = np.where(np.isnan(noise_sd), process.noise_sd, noise_sd)[known]
-    errors = values[known] - process.value(positions[known])
-    squares = np.square(errors) / (np.square(sds) + process.variance(positions[known]))
+    expected, sds = (
+        process.value(positions),
+        np.where(np.isnan(noise_sd), process.noise_sd, noise_sd),
+    )
+    # where both are far above the least one there is no mass to be wrong about
+    top = expected.min() + 5.0 + 2.0 * positions.shape[1] + 3.0 * sds
+    known = np.isfinite(values) & (np.minimum(values, expected) <= top)
+    errors = values[known] - expected[known]
+    squares = np.square(errors) / (np.square(sds[known]) + process.variance(positions[known]))
     if squares.sum() <= chi2.isf(1e-3, len(squares)):  # the probability of a false alarm
         return None
     return (

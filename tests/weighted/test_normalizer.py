@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
+from surrokit.modes import Modes
 from surrokit.weighted.normalizer import bridge, evidence_of_chains, evidence_of_rounds
 
 PHI = 0.7
@@ -136,6 +137,30 @@ def test_evidences_of_exact_draws_hold(rng, kind, with_surrogate):
     assert max(stated) < 0.06
     assert abs(bias_in_errors(np.array(errors))) < 4.5
     assert (np.abs(errors) < 1.96 * np.array(stated)).sum() >= fewest_hits(40)
+
+
+@pytest.mark.statistical
+def test_evidences_over_two_modes_hold_by_a_normal_for_each(rng):
+    """Intervals fail a false alarm's 1e-4, biases one of 7e-6; without modes no density is near."""
+    middles = np.array([[8.0, 0.0], [-8.0, 0.0]])
+    modes = Modes(
+        positions=middles, values=np.zeros(2), covariances=np.stack([np.eye(2)] * 2), ended=[2, 2]
+    )
+    errors, stated = [], []
+    for _ in range(40):
+        draws = chains(rng, 8, 400, 2, PHI) + middles[rng.choice(2, (8, 400), p=[0.7, 0.3])]
+        values = -np.logaddexp.reduce(
+            np.log([0.7, 0.3])[:, None, None]
+            - 0.5 * np.square(draws - middles[:, None, None]).sum(axis=-1)
+        )
+        found = evidence_of_chains(draws, values, rng, modes=modes)
+        errors.append(found.value - np.log(2.0 * np.pi))
+        stated.append(found.error)
+    assert max(stated) < 0.06
+    assert abs(bias_in_errors(np.array(errors))) < 4.5
+    assert (np.abs(errors) < 1.96 * np.array(stated)).sum() >= fewest_hits(40)
+    with pytest.raises(NumericalError, match="no density at hand"):
+        evidence_of_chains(draws, values, rng)
 
 
 def test_a_surrogate_narrower_or_wider_than_the_target_is_not_relied_on(rng):

@@ -171,7 +171,7 @@ def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
     monkeypatch.setattr(
         QuadraticProcess,
         "fit",
-        lambda *given, reach: reaches.append(reach) or real(*given, reach=reach),
+        lambda *given, reach, **more: reaches.append(reach) or real(*given, reach=reach, **more),
     )
 
     def heavy(q):
@@ -181,12 +181,13 @@ def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
     assert reaches[0] == 1.0 < reaches[-1] <= 4.0
 
 
+@pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # of 100 draws
 def test_chains_pay_about_one_value_for_a_draw():
     target = sk.potential(banana, dim=4, batched=True)
     run = sk.sample(target, draws=100, seed=2, **PARTS)
     # 200 values and a few of warm-up before 400 draws
     assert run.total_calls <= 700
-    assert np.mean(run.acceptance) > 0.6
+    assert np.mean(run.acceptance) > 0.9
 
 
 def test_weighted_answers_from_values_say_what_they_cannot_see():
