@@ -223,6 +223,9 @@ def _log_mean(found: Round) -> tuple[float, float, float]:
     without = np.log(rest / sum_without(even))
     moves = without - without.mean()
     variance = (n - 1) / n * np.square(moves).sum()
+    # a later surrogate sees what few evaluations miss, as in errors of means
+    if (by_later := found.predictive_variance.mean() / n) > variance:
+        variance, moves = by_later, np.sqrt(found.predictive_variance).ravel()
     if among := found.realisations.shape[2]:
         moves_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
         variance += np.square(moves_of_z - np.log(found.realisations[..., 0].size)).mean()

@@ -279,6 +279,8 @@ def test_surrogates_gone_wild_are_not_used(rng):
     found = round_of(sample, evaluations)
     assert cross_fit(sample, evaluations, [U] * FOLDS).improves(found)
     assert not cross_fit(sample, evaluations, [Shifted(-SHIFT)] * FOLDS).improves(found)
+    assert cross_fit(sample, evaluations, [Shifted(-SHIFT)] * FOLDS).are_alike
+    assert not cross_fit(sample, evaluations, [*[U] * (FOLDS - 1), V]).are_alike
     wild = [*[U] * (FOLDS - 1), Shifted(3.0)]
     assert not cross_fit(sample, evaluations, wild).improves(found)
 

@@ -209,6 +209,18 @@ def test_evidences_of_rounds_hold(rng, density_ratio):
     assert found[0].calls == 210.0
 
 
+def test_an_error_is_at_least_what_a_later_surrogate_predicts(rng):
+    law = Normal(np.eye(1))
+    draws = law.draws(rng)
+    found = pay(rng, draws, 40, lambda z: 0.01 * z[:, 0])
+    later = attrs.evolve(found, predictive_variance=np.full((8, 1), 0.4))
+    known = bridge(law.potential, draws, rng)
+    seen, predicted = (evidence_of_rounds([each], [known], 0.0) for each in (found, later))
+    assert seen.value == predicted.value
+    assert seen.error < 0.05
+    assert_allclose(predicted.error, np.sqrt(0.01 + known.error**2))
+
+
 @pytest.mark.statistical
 def test_the_log_of_a_mean_without_the_jackknife_has_bias(rng):
     """Both biases are looked at in 3,000 rounds of twelve weights, at 4.5 standard errors."""
