@@ -70,14 +70,7 @@ class Approach:
         all_of_them = math.inf if start.calls is None else max(start.calls // 4, 1)
         spare, most = 2 * most, int(min(most, all_of_them))
         beside = Limits.unnoticed(start.calls)
-        return Limits(
-            total=most,
-            later=most / 2,
-            spare=spare,
-            most=all_of_them,
-            beside=beside,
-            far=beside,
-        )
+        return Limits(total=most, later=most / 2, spare=spare, most=all_of_them, beside=beside)
 
 
 def chains_at(exact: Potential, positions: FloatArray) -> ChainState:

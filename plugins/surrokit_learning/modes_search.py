@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, INITIAL
-from surrokit.errors import EvaluationError, NumericalError
+from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
@@ -42,10 +42,6 @@ are hidden, below which none are made once two searches have found each of sever
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
 
-LOW = 0.9
-"""Part of the height above a known mode that its Laplace approximation expects, below which a value
-is of another mode, or of a heavy tail."""
-
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
 
@@ -60,7 +56,6 @@ class Limits:
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
     beside: int = 0  # gradients beside the first mode, on top of these
-    far: int = 0  # values far away whenever starts run out, on top of these
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -193,32 +188,7 @@ class ModeSearch:
         mode, covariance = modes.positions[0], modes.covariances[0]
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
         added = more_starts(self._exact, mode, covariance, others, more, rng)
-        if self._limits.far:
-            added = np.vstack([self._look_around(modes, others, rng), added])[: len(added)]
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
-
-    def _look_around(
-        self, modes: Modes, others: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """Return starts (n, dim), of many, at which U is far below what known modes explain.
-
-        A value at each costs less than searches: in many dimensions nearly all lead to a wide mode.
-        Where U is below at most places, modes are unlike normal ones, and there are no such starts.
-        """
-        n = self._limits.far
-        wide = np.arange(2 * n) % 4 >= 2  # the farther pairs
-        # searches go on by numbers of their own
-        places = spread_positions(self._exact, rng.spawn(1)[0], 2 * n, others)[wide]
-        with np.errstate(all="ignore"):
-            try:
-                values = _unlearnt(self._exact).value(places)
-            except EvaluationError:
-                return places[:0]
-            least, expected = modes.values.min(), 0.5 * modes.look(places)[2].T + modes.values
-            parts = (values - least) / (expected.min(axis=1) - least)
-            order = np.argsort(np.where(np.isfinite(parts), parts, np.inf), kind="stable")
-        low = order[parts[order] < LOW]
-        return np.asarray(places[low[:LEAST] if 2 * len(low) < len(places) else []])
 
     def _begin(self) -> None:
         at = self.starts[min(len(self.led), len(self.starts) - 1)]
@@ -285,7 +255,8 @@ class ModeSearch:
             return
         price, looked, gradients = calls_per_gradient(exact), exact, None
         if found.hessian is None and price == 1:
-            looked = _unlearnt(exact)
+            # what is seen far out is nothing to learn from, and shortens no search
+            looked = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
             gradients, found = search.rows.gradients, attrs.evolve(found, converged=True)
         taken = demand_walls(looked, found, gradients, beside=self._limits.beside)
         search.calls += 0 if gradients is not None else -(-taken // price)
@@ -329,12 +300,6 @@ class ModeSearch:
         rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
         rows_there = Evaluations.join(rows, self._exact.dim)
         return predicted_covariance(end.position, end.gradient, rows_there)
-
-
-def _unlearnt(exact: Potential) -> Potential:
-    """Return a potential whose values far out, nothing to learn from, shorten no search."""
-    forked: Potential = cast(Any, exact).fork(keep=False) if hasattr(exact, "fork") else exact
-    return forked
 
 
 def more_starts(

@@ -296,50 +296,39 @@ def _minimize(how: dict[str, Any]) -> bool:
     return bool(minimize(**how).success)
 
 
-def _make_full_steps(trail: _Trail) -> float:
-    """Make full steps of Newton's method while they gain a quarter of what they promise.
-
-    Return the share of a full step that may come next: less than 1 after one that gained less.
-    """
-    while True:
-        first, (sizes, ways) = trail.best, spectrum(trail.matrix_at_best())
-        promised = trail.decrement
-        if promised is None:
-            return 1.01
-        curved = sizes > 1e-12
-        step = ways[:, curved] @ (ways[:, curved].T @ first.gradient / sizes[curved])
-        there = trail.at(first.position - step)
-        if not first.value - there.value >= 0.25 * promised:
-            return 0.25
-
-
 def _by_matrices(trail: _Trail) -> dict[str, Any]:
     """Newton's method in the coordinates in which the first matrix is the identity."""
-    share = _make_full_steps(trail)
     first = trail.best
     sizes, ways = spectrum(trail.matrix_at_best())
     turn = ways / np.sqrt(np.where(np.abs(sizes) > 1e-12, np.abs(sizes), 1.0))
+    full = -(turn.T @ first.gradient)
+    if sizes[0] > 1e-12:  # SciPy's first step, which may end the search before the import of SciPy
+        trail.at(first.position + turn @ full)
+        trail.matrix_at_best()
+
+    def at(y: FloatArray) -> _Point:
+        is_full = np.allclose(y, full, rtol=1e-9, atol=1e-9)
+        return trail.at(first.position + turn @ (full if is_full else y))
 
     def jac(y: FloatArray) -> FloatArray:
-        point = trail.at(first.position + turn @ y)
+        point = at(y)
         return turn.T @ point.gradient if point.finite else np.ones_like(y)
 
     def hess(y: FloatArray) -> FloatArray:
         # the search never moves to a position that does not lower the potential
-        if trail.at(first.position + turn @ y) is not trail.best:
+        if at(y) is not trail.best:
             return np.eye(len(y))
         matrix = turn.T @ trail.matrix_at_best() @ turn
         if not np.isfinite(matrix).all():
             raise Enough
         return matrix
 
-    length = share * float(np.linalg.norm(turn.T @ first.gradient))
-    radius = length if share < 1.0 else max(1.0, length)
+    radius = max(1.0, 1.01 * float(np.linalg.norm(full)))
     if not radius < np.inf:
         raise Enough
     limits = {"initial_trust_radius": radius, "max_trust_radius": 1e6 * radius}
     return {
-        "fun": lambda y: trail.at(first.position + turn @ y).value,
+        "fun": lambda y: at(y).value,
         "x0": np.zeros_like(first.position),
         "jac": jac,
         "hess": hess,

@@ -260,8 +260,7 @@ def test_a_forward_target_pays_for_jacobians():
     first = run.adaptation.deployments[0]
     assert run.warmup.calls["jacobian"][-1] > run.warmup.calls["jacobian"][first - 1]
     assert run.warmup.calls["forward"][-1] == run.warmup.calls["forward"][first - 1]
-    # values far away, which say where to search for modes, have none
-    assert np.isfinite(surrogate.fits[-1].jacobians).mean() > 0.85
+    assert np.isfinite(surrogate.fits[-1].jacobians).mean() > 0.9
     assert run.outputs.shape == (3, 40, 2)
 
 
