@@ -237,6 +237,9 @@ class _Elsewhere:
         if len(modes) > 1:  # a process may have a mode that is none
             values = evaluate_alone(first.potential, modes.positions)
             modes = attrs.evolve(modes, values=values).take(values < modes.values + 2.0)
+        else:  # the lowest value is known
+            lowest = first.values[[int(np.argmin(first.values))]]
+            modes = attrs.evolve(modes, positions=first.best[None], values=lowest)
         if not len(modes):
             return
         modes = modes.take(np.argsort(modes.values, kind="stable"))
