@@ -35,9 +35,9 @@ from surrokit_gp.bend import Bend
 from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
-    LIKELIER,
     QuadraticProcess,
     about_lowest,
+    fit_likelier,
     flat_from,
     follow_quadratic,
     refocus,
@@ -377,10 +377,8 @@ class _Search:
         self._follow(draws, temperature, size)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
-        self.unsure, self.variance = (
-            float(np.mean(variances > fitted.unsure**2)),
-            float(variances.mean()),
-        )
+        self.unsure = float(np.mean(variances > fitted.unsure**2))
+        self.variance = float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
 
     def _follow(self, draws: FloatArray, temperature: float, size: float) -> None:
@@ -414,12 +412,8 @@ class _Search:
         found = Evaluations(positions=self.positions, values=shown, noise_sd=self.noise_sd)
         rows = TrainingRows.of(found, "full")
         fitted = QuadraticProcess.fit(rows, whitening, self.logs, bend=self.bend, reach=self.reach)
-        if self.curved is not None:
-            bend, whitening = self.curved
-            other = QuadraticProcess.fit(rows, whitening, self.logs, bend=bend, reach=self.reach)
-            if other.log_likelihood > fitted.log_likelihood + LIKELIER:
-                self.bend, self.whitening = self.curved
-                return other
+        fitted = fit_likelier(fitted, rows, [self.curved], self.logs, reach=self.reach)
+        self.bend, self.whitening = fitted.bend, fitted.whitening
         return fitted
 
     def _within_reach(self, draws: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Self
 
 import attrs
@@ -72,13 +73,15 @@ class Bend:
                 found, most = cls(centre=centre, direction=direction, shift=factor @ b), explained
         return found
 
-    @property
+    @cached_property
     def changes_nothing(self) -> bool:
         """Whether r is q."""
         return not self.shift.any()
 
     def apply(self, positions: FloatArray) -> FloatArray:
         """Return r, shape (n, dim), at positions q of shape (n, dim)."""
+        if self.changes_nothing:
+            return positions
         return positions - self._squares(positions) * self.shift
 
     def undo(self, straight: FloatArray) -> FloatArray:
@@ -87,6 +90,8 @@ class Bend:
 
     def pull(self, positions: FloatArray, slopes: FloatArray) -> FloatArray:
         """Return derivatives by q at positions (n, dim), from derivatives by r (n, dim)."""
+        if self.changes_nothing:
+            return slopes
         along = (positions - self.centre) @ self.direction * (slopes @ self.shift)
         return slopes - 2.0 * along[:, None] * self.direction
 

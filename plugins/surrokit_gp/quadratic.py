@@ -14,7 +14,7 @@ density is normal about the usual ones, as few values say little of so many scal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -442,6 +442,24 @@ def straighten(draws: FloatArray, temperature: float = 1.0) -> tuple[Bend, White
     return bend, Whitening(mean=found.mean, factor=found.factor / np.sqrt(temperature))
 
 
+def fit_likelier(
+    fitted: QuadraticProcess,
+    rows: TrainingRows,
+    curved: Sequence[tuple[Bend, Whitening] | None],
+    start: FloatArray | None,
+    **how: Any,
+) -> QuadraticProcess:
+    """Return a process in one of these curved coordinates if it is likelier, or the fitted one.
+
+    Log scales are sought from a ``start`` as in :meth:`QuadraticProcess.fit`.
+    """
+    best = fitted
+    for bend, whitening in filter(None, curved):
+        other = QuadraticProcess.fit(rows, whitening, start, bend=bend, **how)
+        best = max(best, other, key=lambda each: each.log_likelihood)
+    return best if best.log_likelihood >= fitted.log_likelihood + LIKELIER else fitted
+
+
 @attrs.frozen(kw_only=True)
 class QuadraticGaussianProcess:
     """A Gaussian process that expects a nearly normal density, for few values.
@@ -506,12 +524,9 @@ class QuadraticProcessLearner(KeepingLearner):
                 whitening = refocus(whitening, draws)
                 fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
             for turn in range(0 if known else 3):
-                fits = [
-                    QuadraticProcess.fit(rows, whitening, fitted.logs, bend=bend, wide=True)
-                    for bend, whitening in filter(None, [straighten(draws), self._curved])
-                ]
-                other = max(fits, key=lambda each: each.log_likelihood, default=fitted)
-                if other.log_likelihood < fitted.log_likelihood + LIKELIER:
+                curved = [straighten(draws), None if turn else self._curved]
+                other = fit_likelier(fitted, rows, curved, fitted.logs, wide=True)
+                if other is fitted:
                     break
                 fitted = other
                 draws = self._draw(fitted, 3 + turn, noisy)
@@ -527,8 +542,8 @@ class QuadraticProcessLearner(KeepingLearner):
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = super().restore(state)
-        if state.get("curved") is not None:
-            bend, whitening = state["curved"]
+        if (curved := state["curved"]) is not None:
+            bend, whitening = curved
             learner._curved = Bend(**bend), Whitening(**whitening)
         return learner
 

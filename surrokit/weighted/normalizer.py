@@ -153,9 +153,9 @@ def evidence_of_chains(
         return np.asarray(np.log(_INNER) - np.logaddexp.reduce(logs, axis=0))
 
     found: list[Estimate] = []
-    near: ValueOf = inner if surrogate is None else surrogate.value
+    potentials: list[ValueOf] = [inner] if surrogate is None else [surrogate.value, inner]
     law = None if modes is None else jumps_of(surrogate) or normals
-    for potential in (near, inner)[surrogate is None :]:
+    for potential in potentials:
         near = potential if within is None else within(potential)
         with contextlib.suppress(NumericalError):
             found.append(bridge(near, positions, rng, exact=values, law=law))

@@ -292,10 +292,8 @@ def complaint_about_noise(
     """
     from scipy.stats import chi2
 
-    expected, sds = (
-        process.value(positions),
-        np.where(np.isnan(noise_sd), process.noise_sd, noise_sd),
-    )
+    expected = process.value(positions)
+    sds = np.where(np.isnan(noise_sd), process.noise_sd, noise_sd)
     # where both are far above the least one there is no mass to be wrong about
     top = expected.min() + 5.0 + 2.0 * positions.shape[1] + 3.0 * sds
     known = np.isfinite(values) & (np.minimum(values, expected) <= top)
