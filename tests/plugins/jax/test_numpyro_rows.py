@@ -226,29 +226,24 @@ def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
 
 
 def test_leave_one_out_of_a_regression_is_that_of_numpyros_own_run(numpyro):
-    """The sum of 60 rows differs by .028 from chance, and is 3 below that of the data fitted."""
+    """Sums over 60 rows have an error of .035 each: four of the difference, a false alarm of 6e-5.
+    That of the same rows without leaving out is 2.1 larger."""
     import arviz
+    from jax.random import PRNGKey
 
     def model():
         b = numpyro.sample("b", numpyro.distributions.Normal(0.0, 2.0).expand([2]))
         numpyro.sample("y", numpyro.distributions.Bernoulli(logits=X @ b), obs=EVENTS)
 
-    from jax.random import PRNGKey
-
-    kernel = numpyro.infer.NUTS(model)
-    chains = numpyro.infer.MCMC(
-        kernel,
-        num_warmup=300,
-        num_samples=1000,
-        num_chains=4,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    chains.run(PRNGKey(0))
-    theirs = arviz.loo(arviz.from_numpyro(chains, log_likelihood=True))
+    kernel, many = numpyro.infer.HMC(model), {"num_warmup": 300, "num_samples": 4000}
+    theirs = numpyro.infer.MCMC(kernel, progress_bar=False, **many)
+    theirs.run(PRNGKey(0))
     target = sk.rows_potential("logistic", X, EVENTS, prior=2.0)
-    run = sk.sample(target, sampler="hmc", draws=1000, seed=1, progress=False)
-    before = dict(run.calls)
-    ours = arviz.loo(run.to_arviz(log_likelihood=True))
-    print(ours.elpd, theirs.elpd, ours.p, theirs.p, ours.se, theirs.se)
-    assert run.calls == before
+    ours = sk.sample(target, sampler="hmc", draws=1000, seed=1, progress=False)
+    before = dict(ours.calls)
+    found = ours.to_arviz(log_likelihood=True)
+    assert ours.calls == before
+    one, other = (
+        arviz.loo(each).elpd for each in (found, arviz.from_numpyro(theirs, log_likelihood=True))
+    )
+    assert one == pytest.approx(other, abs=0.2)
