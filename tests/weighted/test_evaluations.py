@@ -287,7 +287,7 @@ def test_surrogates_gone_wild_are_not_used(rng):
     ("mean", "n", "is_used"), [(0.5, 20, False), (0.25, 20, True), (0.5, 40, True)]
 )
 def test_a_small_round_takes_no_surrogates_that_change_much(rng, mean, n, is_used):
-    """Ratios of densities have the variances .28 and .06; twenty draws see no tail of the former."""
+    """Ratios of densities have the variances .28 and .06; twenty draws see no tail of one."""
     sample, evaluations = paid_for(rng, n=n)
     others = cross_fit(sample, evaluations, [Shifted(mean)] * FOLDS)
     assert others.spread == pytest.approx(np.exp(mean**2) - 1.0, rel=0.2)
