@@ -210,7 +210,7 @@ def repeat(case: Case, seed: int, repeats: int, size: int) -> Iterator[Answering
                 each,
                 draws=each.draws[own],
                 predictive_variance=each.predictive_variance[own],
-                tilt=each.tilt[own],
+                density_ratio=each.density_ratio[own],
             )
             for each in run.answer.rounds[:1]
         ]

@@ -314,7 +314,7 @@ class Weighing:
         if doubt is None and (doubt := complaint(fresh)) is not None and len(fresh) < FEWEST:
             # no round follows one so small, but surrogates of the rest of it may predict each part
             others = make_others()
-            if others is not None and others.are_alike:
+            if others is not None:
                 doubt = complaint(others.apply(fresh))
         if doubt is None and self._accepted:
             apart = disagreement(self._accepted[-1].round, fresh)

@@ -150,9 +150,6 @@ def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
 FOLDS = 5
 """Parts of a round's evaluations; as many surrogates are fitted."""
 
-ALIKE = 0.01
-"""Largest mean variance, among surrogates of different parts, of their density ratios at draws."""
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class CrossFit:
@@ -182,22 +179,24 @@ class CrossFit:
     def improves(self, found: Round) -> bool:
         """Return whether a round gains by them, for all that it shows.
 
-        Where the variance of a ratio is large, draws of one surrogate say little of the other.
+        Where the variance of a ratio is large, draws of one surrogate say little of the other. A
+        small round cannot tell whether surrogates that change much in a tail are right there.
         """
-        return self.complaint is None and self.apply(found).variance < found.variance
+        if self.complaint is not None or (len(found) < FEWEST and self.spread > EVEN):
+            return False
+        return self.apply(found).variance < found.variance
 
     @property
-    def are_alike(self) -> bool:
-        """Return whether they agree about all draws, not only where a round has evaluated some."""
-        return bool(self.density_ratios.var(axis=0, ddof=1).mean() <= ALIKE)
+    def spread(self) -> float:
+        """The largest variance of a surrogate's density ratio at all draws."""
+        return float(np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max())
 
     @property
     def complaint(self) -> str | None:
         """Why these surrogates are too far from that of the draws, or None."""
-        spread = float(np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max())
-        return (
-            None if spread <= 1.0 else f"surrogates differ, their ratio has variance {spread:.2g}"
-        )
+        if self.spread <= 1.0:
+            return None
+        return f"surrogates differ, their ratio has variance {self.spread:.2g}"
 
 
 def is_worth_it(found: Round) -> bool:

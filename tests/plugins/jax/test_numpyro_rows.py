@@ -223,3 +223,27 @@ def test_a_graph_that_lies_is_caught_by_the_density(numpyro, monkeypatch):
 
     with pytest.raises(ConfigurationError, match="has another density than the model"):
         target_of(bent, numpyro, True)
+
+
+def test_leave_one_out_of_a_regression_is_that_of_numpyros_own_run(numpyro):
+    """Sums over 60 rows have an error of .035 each: four of the difference, a false alarm of 6e-5.
+    That of the same rows without leaving out is 2.1 larger."""
+    import arviz
+    from jax.random import PRNGKey
+
+    def model():
+        b = numpyro.sample("b", numpyro.distributions.Normal(0.0, 2.0).expand([2]))
+        numpyro.sample("y", numpyro.distributions.Bernoulli(logits=X @ b), obs=EVENTS)
+
+    kernel, many = numpyro.infer.HMC(model), {"num_warmup": 300, "num_samples": 4000}
+    theirs = numpyro.infer.MCMC(kernel, progress_bar=False, **many)
+    theirs.run(PRNGKey(0))
+    target = sk.rows_potential("logistic", X, EVENTS, prior=2.0)
+    ours = sk.sample(target, sampler="hmc", draws=1000, seed=1, progress=False)
+    before = dict(ours.calls)
+    found = ours.to_arviz(log_likelihood=True)
+    assert ours.calls == before
+    one, other = (
+        arviz.loo(each).elpd for each in (found, arviz.from_numpyro(theirs, log_likelihood=True))
+    )
+    assert one == pytest.approx(other, abs=0.2)
