@@ -255,7 +255,7 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import bridge, evidence_of_chains
+        from surrokit.weighted.normalizer import evidence_of_chains, evidence_of_surrogate
 
         if self.answer is not None:
             return self._weights.log_evidence
@@ -263,7 +263,7 @@ class Run:
             return attrs.evolve(self.by_mode.log_evidence, unnormalized=self.unnormalized)
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.accepted and self.surrogate is not None:
-            found = bridge(self.surrogate.value, positions, rng).unverified
+            found = evidence_of_surrogate(self.surrogate, positions, rng).unverified
             return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.by_chains or not len(self.kept):
             raise ConfigurationError(
