@@ -231,9 +231,9 @@ class Run:
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
         :mod:`surrokit.weighted.normalizer`. Of draws that are weighted by mode it is the sum over
-        modes, and nothing is evaluated for it. Of a run that is not ``accepted`` it is that of the
-        surrogate alone, with an infinite error. The difference between two runs on the same data is
-        the logarithm of a Bayes factor.
+        modes, and nothing is evaluated for it. Of a run that is not ``accepted`` it is what the
+        surrogate alone expects, with an infinite error. The difference between two runs on the same
+        data is the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
