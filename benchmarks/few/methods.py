@@ -41,12 +41,13 @@ def of_ours(task: Task) -> Iterator[dict[str, Any]]:
             parts = {"sampler": "sub-chain", "surrogate": "quadratic-gp", "explorer": explorer}
             run = sk.sample(target, draws=50, seed=task.seed, **parts)
             seconds = time.perf_counter() - began
+        draws = run.kept.transform.to_bounded(draws_of(run.surrogate))
         yield {
             "budget": budget,
             "values": budget,
             "seconds": seconds,
             "acceptance": float(np.mean(run.acceptance)),
-            **distances(draws_of(run.surrogate), task.reference),
+            **distances(draws, task.reference),
         }
 
 

@@ -256,6 +256,8 @@ def run_one(case: Case, calls: int, seed: int) -> dict[str, Any]:
             row["held"] = [bool(each) for pair in truths for each in np.ravel(_holds(*pair))]
     if run.surrogate is not None and hasattr(run.surrogate, "draw"):
         draws = run.kept.transform.to_bounded(draws_of(run.surrogate))
+    elif run.answer is not None:  # that of several modes, before it learnt from the last round
+        draws = run.answer.rounds[-1].flat
     else:
         draws = run.draws.reshape(-1, case.draws.shape[1])
     row |= distances(draws, case.draws)

@@ -14,6 +14,7 @@ density is normal about the usual ones, as few values say little of so many scal
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
 from surrokit.surrogate.quality import FitQuality, KeepingLearner
@@ -451,12 +453,14 @@ def fit_likelier(
 ) -> QuadraticProcess:
     """Return a process in one of these curved coordinates if it is likelier, or the fitted one.
 
-    Log scales are sought from a ``start`` as in :meth:`QuadraticProcess.fit`.
+    Log scales are sought from a ``start`` as in :meth:`QuadraticProcess.fit`. Coordinates in which
+    values cannot be fitted are left out.
     """
     best = fitted
     for bend, whitening in filter(None, curved):
-        other = QuadraticProcess.fit(rows, whitening, start, bend=bend, **how)
-        best = max(best, other, key=lambda each: each.log_likelihood)
+        with contextlib.suppress(SurrogateFitError):
+            other = QuadraticProcess.fit(rows, whitening, start, bend=bend, **how)
+            best = max(best, other, key=lambda each: each.log_likelihood)
     return best if best.log_likelihood >= fitted.log_likelihood + LIKELIER else fitted
 
 

@@ -231,9 +231,9 @@ class Run:
         It costs no call: weighted answers correct that of their surrogates, and exact draws are
         bridged to the surrogate or to a normal distribution; see
         :mod:`surrokit.weighted.normalizer`. Of draws that are weighted by mode it is the sum over
-        modes, and nothing is evaluated for it. Of a run that is not ``accepted`` it is that of the
-        surrogate alone, with an infinite error. The difference between two runs on the same data is
-        the logarithm of a Bayes factor.
+        modes, and nothing is evaluated for it. Of a run that is not ``accepted`` it is what the
+        surrogate alone expects, with an infinite error. The difference between two runs on the same
+        data is the logarithm of a Bayes factor.
 
         Families of errors, priors and bounds have all their constants. Where a function of the
         user's may lack its own, ``unnormalized`` of the estimate names it.
@@ -255,7 +255,7 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import bridge, evidence_of_chains
+        from surrokit.weighted.normalizer import evidence_of_chains, evidence_of_surrogate
 
         if self.answer is not None:
             return self._weights.log_evidence
@@ -263,7 +263,7 @@ class Run:
             return attrs.evolve(self.by_mode.log_evidence, unnormalized=self.unnormalized)
         positions, values, rng = self.kept.positions, self.kept.values, read_seed(seed)
         if not self.accepted and self.surrogate is not None:
-            found = bridge(self.surrogate.value, positions, rng).unverified
+            found = evidence_of_surrogate(self.surrogate, positions, rng).unverified
             return attrs.evolve(found, calls=self.total_calls, unnormalized=self.unnormalized)
         if not self.by_chains or not len(self.kept):
             raise ConfigurationError(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import cast
 
+import attrs
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logsumexp
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import Jumps, StudentT, jumps_of
 from surrokit.modes import Modes
-from surrokit.potentials import Potential
+from surrokit.potentials import CovariancePotential, Potential
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
@@ -21,6 +24,8 @@ from surrokit.weighted.rounds import LARGEST_K, pareto_k
 
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
+
+_UNKNOWN = 2.0  # variance, in nats squared, from which on a process says nothing
 
 ValueOf = Callable[[FloatArray], FloatArray]
 """From positions (n, dim) to values of a potential (n,)."""
@@ -108,6 +113,27 @@ def bridge(
     with np.errstate(over="ignore"):
         theirs = -np.asarray(potential(other)) - near.log_density(other)
     return _solve(-ours - near.log_density(at).reshape(shape), theirs, logs)
+
+
+def evidence_of_surrogate(
+    surrogate: Potential, draws: FloatArray, rng: np.random.Generator
+) -> Estimate:
+    """Return the logarithm of the integral of exp(-U), where a surrogate is all that is known of U.
+
+    Of a process V is the mean, and exp(-U) is exp(-V + s^2 / 2) on average, with s^2 its variance.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (chains, n, dim)
+        Of chains on V, as :func:`bridge` takes them, whose errors there are.
+    """
+    found = bridge(surrogate.value, draws, rng)
+    if COVARIANCE in surrogate.capabilities:
+        few = _thinned(draws, MOST // 4).reshape(-1, draws.shape[2])
+        variances = np.minimum(cast(CovariancePotential, surrogate).variance(few), _UNKNOWN)
+        more = logsumexp(0.5 * variances) - np.log(len(few))
+        found = attrs.evolve(found, value=found.value + more)
+    return found
 
 
 def evidence_of_chains(

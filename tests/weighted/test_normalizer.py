@@ -11,7 +11,12 @@ from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.modes import Modes
-from surrokit.weighted.normalizer import bridge, evidence_of_chains, evidence_of_rounds
+from surrokit.weighted.normalizer import (
+    bridge,
+    evidence_of_chains,
+    evidence_of_rounds,
+    evidence_of_surrogate,
+)
 
 PHI = 0.7
 
@@ -29,6 +34,18 @@ class Normal:
     @property
     def log_constant(self):
         return 0.5 * len(self.factor) * np.log(2 * np.pi) + np.log(np.diag(self.factor)).sum()
+
+
+@attrs.frozen
+class Process(Normal):
+    """The mean of a process."""
+
+    sd: float
+    capabilities = frozenset({"covariance"})
+    value = Normal.potential
+
+    def variance(self, z):
+        return np.full(len(z), self.sd**2)
 
 
 class Student(Normal):
@@ -219,6 +236,16 @@ def test_an_error_is_at_least_what_a_later_surrogate_predicts(rng):
     assert seen.value == predicted.value
     assert seen.error < 0.05
     assert_allclose(predicted.error, np.sqrt(0.01 + known.error**2))
+
+
+@pytest.mark.parametrize(("sd", "more"), [(0.0, 0.0), (0.6, 0.18), (100.0, 1.0)])
+def test_exponentials_of_a_process_are_larger_than_that_of_its_mean(sd, more):
+    process = Process(np.eye(2), sd)
+    draws = process.draws(np.random.default_rng(1))
+    found = evidence_of_surrogate(process, draws, np.random.default_rng(2))
+    of_mean = bridge(process.value, draws, np.random.default_rng(2))
+    assert_allclose(found.value, of_mean.value + more)
+    assert found.error == of_mean.error
 
 
 @pytest.mark.statistical

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp import quadratic
 from surrokit_gp.bend import Bend
-from surrokit_gp.quadratic import QuadraticGaussianProcess
+from surrokit_gp.quadratic import QuadraticGaussianProcess, QuadraticProcess
 
 DIM = 5
 TURN = np.linalg.qr(np.random.default_rng(3).standard_normal((2, 2)))[0]
@@ -80,3 +81,17 @@ def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     error, fitted = errors_of(60, np.random.default_rng(5))
     assert fitted.bend.changes_nothing
     assert error > 0.3
+
+
+def test_curved_coordinates_in_which_nothing_can_be_fitted_are_left_out(monkeypatch):
+    fit = QuadraticProcess.fit
+
+    def fit_straight(*args, bend=None, **how):
+        if bend is not None:
+            raise SurrogateFitError("no curved coordinates")
+        return fit(*args, **how)
+
+    monkeypatch.setattr(QuadraticProcess, "fit", fit_straight)
+    error, fitted = errors_of(60, np.random.default_rng(5))
+    assert fitted.bend.changes_nothing
+    assert np.isfinite(error)
