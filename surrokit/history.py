@@ -106,8 +106,8 @@ class Trace:
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.
 
-        The kinds are ``not-finite``, ``not-converged`` and ``not-reversible``, as in
-        :class:`~surrokit.interfaces.Status`. Each failed path was rejected.
+        The kinds are ``not-finite``, ``not-converged``, ``not-reversible`` and ``no-density``, as
+        in :class:`~surrokit.interfaces.Status`. Each failed path was rejected.
         """
         return {
             failure.name.lower().replace("_", "-"): int((self.status == failure).sum())

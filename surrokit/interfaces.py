@@ -287,9 +287,12 @@ class Status(IntEnum):
     """An implicit equation was not solved to its tolerance."""
     NOT_REVERSIBLE = 3
     """The reverse path does not come back to the start."""
+    NO_DENSITY = 4
+    """The path kept its energy until it came to where the target has no density, or no gradient.
+    Shorter steps would lead there, too."""
 
 
-OK, NOT_FINITE = int(Status.OK), int(Status.NOT_FINITE)
+OK, NOT_FINITE, NO_DENSITY = map(int, (Status.OK, Status.NOT_FINITE, Status.NO_DENSITY))
 """For arrays, which compare with plain numbers seven times as fast."""
 
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from surrokit.arguments import all_finite
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import NOT_FINITE, OK, Hamiltonian, Metric, Phase
-from surrokit.kernel.hamiltonian import copy_phase, demand_kind, put_rows, take_rows
+from surrokit.interfaces import NO_DENSITY, NOT_FINITE, OK, Hamiltonian, Metric, Phase
+from surrokit.kernel.hamiltonian import DIVERGENCE, copy_phase, demand_kind, put_rows, take_rows
 from surrokit.limits import check_deadline
 from surrokit.potentials import Potential, with_gradient, with_gradient_alone
 from surrokit.types import BoolArray, Cache, Capabilities, FloatArray, IntArray
@@ -27,8 +27,8 @@ class Leapfrog:
     and Zhao (2017) it would cost 2 L.) Values are evaluated only where a path ends, if the
     potential can give gradients by themselves.
 
-    A chain whose position or gradient stops being finite drops out with ``NOT_FINITE``; its
-    reverse path would meet the same point.
+    A chain whose position or gradient stops being finite drops out with ``NOT_FINITE``, or with
+    ``NO_DENSITY`` if it has not diverged; its reverse path would meet the same point.
     """
 
     @property
@@ -60,22 +60,24 @@ class Leapfrog:
         lengths, steps, positions = n_steps, step_size[:, None], phase.positions
         # momenta are kept times the step size, which saves a product in every drift
         squares = steps * steps
-        momenta = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
+        momenta = last = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
         arrivals: list[tuple[IntArray, Phase]] = []
+        dropped: list[tuple[IntArray, FloatArray]] = []  # with the last momenta that were finite
         done, shortest = 0, lengths.min() if len(rows) else 0
         while len(rows):
             check_deadline()
             done += 1
             positions = positions + velocity(momenta)
             if not all_finite(positions):
+                going = np.asarray(np.isfinite(positions).all(axis=1))
+                dropped.append((rows[~going], (last / steps)[~going]))
                 rows, lengths, steps, squares, positions, momenta = _only(
-                    np.asarray(np.isfinite(positions).all(axis=1)),
-                    *(rows, lengths, steps, squares, positions, momenta),
+                    going, *(rows, lengths, steps, squares, positions, momenta)
                 )
                 if not len(rows):
                     break
             if done < shortest:
-                momenta -= squares * gradient_of(positions)
+                last, momenta = momenta, momenta - squares * gradient_of(positions)
                 continue
             value, gradient = value_and_gradient(positions)
             arrived = lengths <= done
@@ -88,14 +90,32 @@ class Leapfrog:
                 arrivals.append((rows, ends))
                 break
             arrivals.append((rows[arrived], take_rows(ends, np.flatnonzero(arrived))))
-            momenta -= squares * gradient
-            rows, lengths, steps, squares, positions, momenta = _only(
-                ~arrived, *(rows, lengths, steps, squares, positions, momenta)
+            last, momenta = momenta, momenta - squares * gradient
+            rows, lengths, steps, squares, positions, momenta, last = _only(
+                ~arrived, *(rows, lengths, steps, squares, positions, momenta, last)
             )
             shortest = lengths.min()
         end = _joined(phase, arrivals)
         finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
-        return end, np.where(finite, OK, NOT_FINITE)
+        if finite.all():
+            return end, np.zeros(len(finite), dtype=np.int64)
+        # at the end of a half step before a gradient that may not be finite
+        dropped.append((rows, momenta / steps))
+        return end, np.where(finite, OK, _why_lost(hamiltonian, phase, end, dropped))
+
+
+def _why_lost(
+    hamiltonian: Hamiltonian, start: Phase, end: Phase, last: list[tuple[IntArray, FloatArray]]
+) -> IntArray:
+    """Return the status of each path (n,) if it is lost, by the last momenta of rows.
+
+    One that has gained no more speed than energy allows came to a bound.
+    """
+    momenta = end.momenta.copy()
+    for rows, known in last:
+        momenta[rows] = known
+    gain = hamiltonian.kinetic(attrs.evolve(start, momenta=momenta)) - hamiltonian.kinetic(start)
+    return np.where(gain <= DIVERGENCE, NO_DENSITY, NOT_FINITE)
 
 
 def _gradient_of(potential: Potential) -> Callable[[FloatArray], FloatArray]:

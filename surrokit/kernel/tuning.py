@@ -26,9 +26,6 @@ STEPS_BEFORE_COVARIANCE = 10
 LAST = 50
 """Iterations after the last window, for the step size alone."""
 
-CONSERVED = 0.9
-"""Acceptance of paths that end with a density, above which shorter steps would not help others."""
-
 STUCK = 0.1
 """Acceptance of the last few iterations below which no chain moves."""
 
@@ -463,14 +460,13 @@ class Tuner:
     def _acceptance(self, info: StepInfo, judged: BoolArray) -> float | None:
         """Return the mean acceptance by which steps get longer or shorter; None for as they are.
 
-        Paths that end without density count as rejected, unless the others conserve their energy:
-        where a density ends at a bound, paths cross it however short their steps are.
+        Paths that keep their energy to a bound do so however short their steps are; they count
+        where nothing else has happened of late.
         """
-        ended = judged & (info.status != Status.NOT_FINITE)
-        if not ended.any() and self.searching < 0 and self.recent.max() > STUCK:
-            return None
-        mean = float(info.path_acceptance[ended].mean()) if ended.any() else 0.0
-        return mean if mean > CONSERVED else float(info.path_acceptance[judged].mean())
+        ended = judged & (info.status != Status.NO_DENSITY)
+        if ended.any():
+            return float(info.path_acceptance[ended].mean())
+        return None if self.searching < 0 and self.recent.max() > STUCK else 0.0
 
     def _step(self, acceptance: float) -> Self:
         # twice the scale of a metric that fits is where leapfrog steps blow up, on walls before

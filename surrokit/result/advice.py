@@ -197,6 +197,12 @@ def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
             "miss what lies behind; mend its gradient, declare bounds, or lower step_size",
         ),
         (
+            failed[Status.NO_DENSITY] * also_diverged,
+            many,
+            "ended where the target has no density or gradient, and were rejected: draws may miss "
+            "what lies behind; declare bounds, or mend its gradient",
+        ),
+        (
             diverged * also_diverged,
             unmentioned,
             "diverged: the potential bends too sharply there for the step, or ends at a bound, and "

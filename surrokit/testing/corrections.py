@@ -171,17 +171,21 @@ def check_failures_rejected(on: _Moves) -> None:
     new = (1.0 - 1e-6) * near.old  # a move, if a short one: a proposal to stay needs no decision
     c, status = np.full(N_CHAINS, 5.0), np.full(N_CHAINS, int(Status.OK))
     new[0], new[1], c[2] = [30.0, 0.0], [np.nan, 0.0], np.nan
-    status[3:6] = [Status.NOT_FINITE, Status.NOT_CONVERGED, Status.NOT_REVERSIBLE]
-    new[6] = [2.0, 2.0]
-    failing: Potential = _NaNNear(on.target, new[6])
+    bad = [each for each in Status if each != Status.OK]
+    last = 3 + len(bad)
+    status[3:last], new[last] = bad, [2.0, 2.0]
+    failing: Potential = _NaNNear(on.target, new[last])
     failing = failing if _by_rows(on.make) else Fenced(failing, 10.0)
     after, info = near.decide(near.start(), failing, positions=new, log_correction=c, status=status)
-    bad = [s.name for s in Status if s != Status.OK]
-    reasons = ["U is inf", "U is NaN or inf", "log_correction is NaN", *bad, "U is NaN"]
+    names = [each.name for each in bad]
+    reasons = ["U is inf", "U is NaN or inf", "log_correction is NaN", *names, "U is NaN"]
     for i, reason in enumerate(reasons):
         must.hold(not info.accepted[i], f"a proposal was accepted although {reason}")
         must.equal(after.positions[i], near.old[i], f"a position, where {reason},")
-    must.hold(info.accepted[7:].all(), "good proposals beside failed ones must be decided as usual")
+    must.hold(
+        info.accepted[last + 1 :].all(),
+        "good proposals beside failed ones must be decided as usual",
+    )
 
 
 @on_moves()

@@ -57,7 +57,7 @@ STEPS = {"randomize": False, "step_size": 0.3, "n_steps": 10}
 @pytest.mark.parametrize(
     ("function", "sampler", "message"),
     [
-        (both, ("hmc", STEPS), "kept paths met a position, momentum or gradient"),
+        (both, ("hmc", STEPS), "kept paths ended where the target has no density or gradient"),
         (funnel, ("nuts", {"step_size": 0.6}), "kept paths diverged: the potential bends"),
     ],
 )

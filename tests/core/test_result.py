@@ -169,7 +169,7 @@ def with_status(run, status, n):
 
 
 def test_failed_paths_are_counted_by_how_they_failed(bounded_run):
-    none = {"not-finite": 0, "not-converged": 0, "not-reversible": 0}
+    none = {"not-finite": 0, "not-converged": 0, "not-reversible": 0, "no-density": 0}
     assert bounded_run.path_failures == none
     failed = with_status(bounded_run, Status.NOT_REVERSIBLE, 4)
     assert failed.path_failures == {**none, "not-reversible": 4}
