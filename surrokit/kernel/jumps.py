@@ -12,15 +12,19 @@ from surrokit.interfaces import ChainState, Kernel, Proposal
 from surrokit.limits import check_deadline
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
-DRAWS, ADAPTATIONS, DEGREES = 1000, 4, 10.0
-"""Draws of a mode's t by which it is adapted to a surrogate, how often, and its degrees of freedom:
-tails are heavier than a normal target's, so that weights are bounded."""
+DRAWS, ADAPTATIONS, DEGREES = 200, 4, (10.0, 100.0)
+"""Draws of a mode's t for each dimension by which it is adapted to a surrogate, how often at most,
+and degrees of freedom: tails are heavier than a normal target's, so that weights are bounded."""
 
-GOOD, PIECES, REFINEMENTS = 0.5, 8, 6
-"""Part of the draws of a mode's t that have to be effective ones; else so many t are added for its
-curved shape, and adapted so often."""
+BEST, GOOD, PIECES, REFINEMENTS, FEW = 0.8, 0.6, 8, 6, 10
+"""Part of the draws of a mode's t that are effective ones where it is adapted no more, and part
+that have to be; else so many t are added for its curved shape, and adapted so often, in so many
+dimensions at most, as more cannot be covered."""
+
+CARRIED = 0.5
+"""Probability that a proposal carries a position over."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -118,21 +122,32 @@ def _factor(scale: FloatArray) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Jumps:
-    """Proposals that are draws of a mixture q, wherever the chains are: c = log q(x) - log q(x').
+    """Proposals of two kinds that lead to other modes, by a coin for each chain.
 
-    They are reversible for any target that decides on them. Between modes that are about normal
-    most are accepted.
+    One is a draw of a mixture q, wherever a chain is: c = log q(x) - log q(x'). Between modes that
+    are about normal most are accepted in few dimensions. The other carries a position over to
+    another mode, where it lies as it did at its own, in units of the shapes of both, with means m
+    and factors L (Tjelmeland and Hegstad 2001, doi:10.1111/1467-9469.00232):
+    x' = m' + L' L^-1 (x - m), and c = log (det L' / det L) + log (p(m | m') / p(m' | m)). Between
+    modes of like shape these are accepted in any number of dimensions. A position is at the mode
+    whose normal density is the largest there; a proposal from which the way back would begin at
+    another mode is rejected. Either kind is reversible for any target that decides on it.
 
     Parameters
     ----------
     laws
-        One for each mode.
+        One for each mode, or several.
     shares : ndarray of shape (k,)
         How often each is drawn from, of sum one.
+    shapes, masses : of length k
+        Mean and factor of each mode, and its part of the probability; none are carried over if
+        these are less than two.
     """
 
     laws: tuple[StudentT, ...]
     shares: FloatArray
+    shapes: tuple[StudentT, ...] = ()
+    masses: FloatArray = attrs.field(factory=lambda: np.empty(0))
 
     @classmethod
     def between(cls, modes: Modes, positions: FloatArray, values: FloatArray) -> Jumps | None:
@@ -165,7 +180,7 @@ class Jumps:
             law, logs = min(ratios, key=lambda pair: float(np.var(pair[1])))
             laws.append(law)
             heights.append(float(np.median(logs)))
-        return cls._of(laws, heights)
+        return cls._of(laws, heights, laws, heights)
 
     @classmethod
     def to(cls, modes: Modes, terms: Callable[[FloatArray], FloatArray]) -> Jumps | None:
@@ -177,27 +192,40 @@ class Jumps:
         doi:10.1198/106186004X12803). A mode that is curved gets a mixture, adapted in the same way
         (Cappe, Douc, Guillin, Marin and Robert 2008, doi:10.1007/s11222-008-9059-x).
         """
-        rng = np.random.default_rng(0)  # as V is the same in every fit
         laws: list[StudentT] = []
         logs: list[float] = []
+        shapes: list[StudentT] = []
+        heights: list[float] = []
 
         def density_of(k: int) -> Callable[[FloatArray], FloatArray]:
             return lambda positions: -terms(positions)[k]
 
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
-            law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
-            found = _Fitted.to(law, density_of(k), rng)
+            law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES[0])
+            rng = np.random.default_rng(0)  # so that modes of like shape get like laws
+            shape, found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
             logs.extend(np.log(found.jumps.shares) + found.height)
-        return cls._of(laws, logs)
+            shapes.append(shape)
+            heights.append(found.height)
+        return cls._of(laws, logs, shapes, heights)
 
     @classmethod
-    def _of(cls, laws: list[StudentT], heights: list[float]) -> Jumps | None:
-        masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
-        if not np.isfinite(masses).all():  # draws so far out that distances overflow
-            return None
+    def _of(
+        cls,
+        laws: list[StudentT],
+        logs: list[float],
+        shapes: list[StudentT],
+        heights: list[float],
+    ) -> Jumps | None:
         # a mode whose mass is estimated far too low must still be reached
-        return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
+        shares, masses = (
+            0.8 * np.exp(np.array(each) - np.logaddexp.reduce(each)) + 0.2 / len(each)
+            for each in (logs, heights)
+        )
+        if not np.isfinite(shares).all():  # draws so far out that distances overflow
+            return None
+        return cls(laws=tuple(laws), shares=shares, shapes=tuple(shapes), masses=masses)
 
     def log_density(self, positions: FloatArray) -> FloatArray:
         """Return log q at positions (n, dim), shape (n,)."""
@@ -216,12 +244,50 @@ class Jumps:
             positions[ours] = law.draw(int(ours.sum()), rng)
         return positions
 
+    @cached_property
+    def _carrying(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Means (k, dim), factors and their inverses (k, dim, dim), and log determinants (k,)."""
+        factors = np.stack([shape.factor for shape in self.shapes])
+        determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        means = np.stack([shape.centre for shape in self.shapes])
+        return means, factors, np.linalg.inv(factors), determinants
+
+    def _at(self, positions: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the mode (n,) that positions (n, dim) are at, and in its units where there."""
+        means, _, inverses, determinants = self._carrying
+        units = np.einsum("kij,knj->kni", inverses, positions - means[:, None])
+        logs = np.log(self.masses) - determinants - 0.5 * np.vecdot(units, units).T
+        at = np.argmax(logs, axis=1)
+        return at, units[at, np.arange(len(at))]
+
+    def carry(
+        self, positions: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return positions (n, dim) carried over to other modes, and log corrections (n,)."""
+        means, factors, _, determinants = self._carrying
+        here, units = self._at(positions)
+        chances = np.where(np.eye(len(means), dtype=bool), 0.0, self.masses)
+        chances /= chances.sum(axis=1, keepdims=True)
+        ends = np.cumsum(chances, axis=1)[here]
+        there = np.argmax(rng.random(len(here))[:, None] < ends / ends[:, -1:], axis=1)
+        carried = means[there] + np.einsum("nij,nj->ni", factors[there], units)
+        log_chances = np.log(chances[there, here]) - np.log(chances[here, there])
+        corrections = determinants[there] - determinants[here] + log_chances
+        return carried, np.where(self._at(carried)[0] == there, corrections, -np.inf)
+
     def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Draw for every chain; what a kernel keeps for positions comes with the proposal."""
-        positions = self.draw(len(state.positions), rng)
+        """Propose for every chain; what a kernel keeps for positions comes with the proposal."""
+        here = state.positions
+        positions = self.draw(len(here), rng)
+        corrections = self.log_density(here) - self.log_density(positions)
+        if len(self.shapes) > 1:
+            coins = rng.random(len(here)) < CARRIED
+            carried, of_carried = self.carry(here, rng)
+            positions = np.where(coins[:, None], carried, positions)
+            corrections = np.where(coins, of_carried, corrections)
         return Proposal(
             positions=positions,
-            log_correction=self.log_density(state.positions) - self.log_density(positions),
+            log_correction=corrections,
             cache=kernel.cache(positions),
             source=kernel.potential,
         )
@@ -229,13 +295,13 @@ class Jumps:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Fitted:
-    """A mixture that importance sampling has fitted to a density."""
+    """A mixture, and its draws by which a density is seen."""
 
     jumps: Jumps
-    height: float = -np.inf  # log of the density's mass
-    good: float = 0.0  # part of the draws that are effective ones
-    draws: FloatArray  # of the mixture before the last adaptation
-    log_weights: FloatArray  # theirs
+    height: float  # log of the density's mass
+    good: float  # part of the draws that are effective ones
+    draws: FloatArray
+    log_weights: FloatArray
 
     @classmethod
     def to(
@@ -243,45 +309,58 @@ class _Fitted:
         law: StudentT,
         log_density: Callable[[FloatArray], FloatArray],
         rng: np.random.Generator,
-    ) -> _Fitted:
-        """Return a t that begins as a law, or a mixture where draws of one are hardly effective."""
-        none = np.empty((0, len(law.centre)))
-        alone = Jumps(laws=(law,), shares=np.ones(1))
-        found = cls(jumps=alone, draws=none, log_weights=none[:, 0])
-        for _ in range(ADAPTATIONS):
-            found = found.adapt(log_density, rng)
-        if found.good >= GOOD or not np.isfinite(found.height):
-            return found
-        tried = [found.split(rng)]
-        for _ in range(REFINEMENTS):
-            tried.append(tried[-1].adapt(log_density, rng))
-        return max(tried[1:], key=lambda each: each.good)
+    ) -> tuple[StudentT, _Fitted]:
+        """Return a t that begins as a law, and a mixture where draws of it are hardly effective."""
 
-    def adapt(
-        self, log_density: Callable[[FloatArray], FloatArray], rng: np.random.Generator
-    ) -> _Fitted:
+        def see(jumps: Jumps) -> _Fitted:
+            check_deadline()
+            draws = jumps.draw(max(DRAWS * len(law.centre), 1000), rng)
+            logs = log_density(draws) - jumps.log_density(draws)
+            logs = np.nan_to_num(logs, nan=-np.inf, posinf=np.inf)
+            total, good = float(np.logaddexp.reduce(logs)), 0.0
+            if np.isfinite(total):
+                good = float(np.exp(2.0 * total - np.logaddexp.reduce(2.0 * logs))) / len(logs)
+            height = total - float(np.log(len(logs)))
+            return cls(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
+
+        def best(*found: _Fitted) -> _Fitted:
+            return max(found, key=lambda each: each.good)
+
+        laws = [attrs.evolve(law, degrees=degrees) for degrees in DEGREES]
+        found = now = best(*(see(Jumps(laws=(each,), shares=np.ones(1))) for each in laws))
+        for _ in range(ADAPTATIONS):
+            if found.good >= BEST or not np.isfinite(found.height):
+                break
+            now = see(now.adapt())
+            found = best(found, now)
+        (shape,), few = found.jumps.laws, len(law.centre) <= FEW
+        if found.good >= GOOD or not few or not np.isfinite(found.height):
+            return shape, found
+        now = see(found.split(rng))
+        for _ in range(REFINEMENTS):
+            now = see(now.adapt())
+            found = best(found, now)
+        return shape, found
+
+    def adapt(self) -> Jumps:
         """Return the mixture with the moments of its own draws, each law's in its part of them."""
-        check_deadline()
-        draws, laws = self.jumps.draw(DRAWS, rng), self.jumps.laws
-        terms = self.jumps._terms(draws)
+        laws, terms = self.jumps.laws, self.jumps._terms(self.draws)
         total = np.logaddexp.reduce(terms, axis=0)
-        logs = np.nan_to_num(log_density(draws) - total, nan=-np.inf, posinf=np.inf)
         adapted = [
-            law.adapt(draws, logs + own - total) for law, own in zip(laws, terms, strict=True)
+            law.adapt(self.draws, self.log_weights + own - total)
+            for law, own in zip(laws, terms, strict=True)
         ]
         heights = np.array([height for _, height in adapted])
         height = float(np.logaddexp.reduce(heights))
         if not np.isfinite(height):
-            return attrs.evolve(self, height=height)
-        effective = np.exp(2.0 * np.logaddexp.reduce(logs) - np.logaddexp.reduce(2.0 * logs))
+            return self.jumps
         shares = 0.75 * np.exp(heights - height) + 0.05 / len(laws)
         shares[0] += 0.2
         first = laws[0] if len(laws) > 1 else adapted[0][0]  # a wide one stays, to see tails
-        jumps = Jumps(laws=(first, *(law for law, _ in adapted[1:])), shares=shares / shares.sum())
-        good = float(effective) / len(draws)
-        return _Fitted(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
+        laws = (first, *(law for law, _ in adapted[1:]))
+        return Jumps(laws=laws, shares=shares / shares.sum())
 
-    def split(self, rng: np.random.Generator) -> _Fitted:
+    def split(self, rng: np.random.Generator) -> Jumps:
         """Return a mixture of a wide law, and narrow ones about draws far from one another."""
         (law,), weights = self.jumps.laws, np.exp(self.log_weights - self.log_weights.max())
         few = rng.choice(len(weights), size=len(weights) // 4, p=weights / weights.sum())
@@ -293,8 +372,7 @@ class _Fitted:
             apart = np.minimum(apart, np.square(standard - standard[chosen[-1]]).sum(axis=1))
         pieces = [attrs.evolve(law, centre=row, factor=0.5 * law.factor) for row in rows[chosen]]
         laws = (attrs.evolve(law, factor=2.0 * law.factor), *pieces)
-        jumps = Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
-        return attrs.evolve(self, jumps=jumps)
+        return Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
 
 
 def jumps_of(potential: Potential | None) -> Jumps | None:
