@@ -198,6 +198,14 @@ class Modes:
         n, k = int(self.ended.sum()), len(self)
         return 0.0 if self.concave else k * float(np.exp(-n / k))
 
+    @property
+    def rare(self) -> BoolArray:
+        """Which modes of some mass less than a tenth as many searches found as another, (k,).
+
+        Where such are, how often a mode is found says little of its mass, and others may be missed.
+        """
+        return np.asarray((self.masses >= 0.05) & (10 * self.ended <= self.ended.max()))
+
     def name_places(self, labels: list[str], sds: FloatArray) -> list[str]:
         """Return each mode's place in words, by the four numbers in which modes differ most.
 

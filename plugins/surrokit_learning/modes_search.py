@@ -14,7 +14,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
 from surrokit.mode.search import demand_bottom, demand_walls, find_mode, goes_by_values
-from surrokit.mode.starts import spread_positions
+from surrokit.mode.starts import reach_of, spread_positions
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
@@ -56,6 +56,7 @@ class Limits:
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
     beside: int = 0  # gradients beside the first mode, on top of these
+    astray: int = 0  # more where the first mode lies beyond all starts
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -111,6 +112,7 @@ class ModeSearch:
         self.calls: list[int] = []
         self.lowest: Mode | None = None
         self.over = self._widened = False
+        self._reach: float | None = None
         self._exact, self._limits = exact, limits
         self._ends: list[Mode] = []  # the different places where searches ended
         self._covariances: list[FloatArray] = []  # there
@@ -157,8 +159,9 @@ class ModeSearch:
     def _most_starts(self) -> int:
         if CONVEX in self._exact.capabilities:
             return 1
-        given = self._limits.searches
-        return min(8 + self._exact.dim, 12) * max(self._new, 1) if given is None else given
+        given, usual = self._limits.searches, min(8 + self._exact.dim, 12)
+        astray = 0 if self._reach is None else self._limits.astray
+        return usual * max(self._new, 1) + astray if given is None else given
 
     @property
     def _new(self) -> int:
@@ -176,8 +179,9 @@ class ModeSearch:
 
     @property
     def _spare(self) -> int:
-        room = max(self._limits.most - self._limits.total, 0)
-        return int(min(self._limits.spare * self._new, room))
+        limits = self._limits
+        astray = 0 if self._reach is None else limits.astray
+        return int(min(limits.spare * self._new + astray, max(limits.most - limits.total, 0)))
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""
@@ -186,8 +190,11 @@ class ModeSearch:
         if is_wide or modes is None or begun >= most:
             return
         mode, covariance = modes.positions[0], modes.covariances[0]
+        if not self._widened and self._limits.searches is None:
+            self._reach = reach_of(self._exact, self.starts, mode)
+            most = self._most_starts
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
-        added = more_starts(self._exact, mode, covariance, others, more, rng)
+        added = more_starts(self._exact, mode, covariance, others, more, rng, self._reach)
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
@@ -309,6 +316,7 @@ def more_starts(
     others: FloatArray,
     n: int,
     rng: np.random.Generator,
+    reach: float | None = None,
 ) -> FloatArray:
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
@@ -317,13 +325,15 @@ def more_starts(
     orthogonal axes and both ways, ten standard deviations, times the root of the dimension, away:
     of 2 dim such starts one lies beyond the middle between this mode and any other of the same
     shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
-    own starts knows where it makes sense, and they stay there.
+    own starts knows where it makes sense, and they stay there. Where the mode lies beyond all
+    starts, with a ``reach`` for others, these are only spread.
     """
     farthest = others[np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")]
     if not n:
         return farthest
-    families, dim = [farthest, spread_positions(exact, rng, n, others)], len(mode)
-    if INITIAL not in exact.capabilities:
+    within = {} if reach is None else {"reach": reach}
+    families, dim = [farthest, spread_positions(exact, rng, n, others, **within)], len(mode)
+    if INITIAL not in exact.capabilities and reach is None:
         draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
         axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]
         axes[1::2] *= -1.0
