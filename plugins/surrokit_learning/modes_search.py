@@ -235,7 +235,7 @@ class ModeSearch:
         still = np.array_equal(found.position, search.at)
         search.at, search.found = found.position, found
         search.calls += found.calls
-        if found.hessian is None:
+        if _curvature_of(found) is None and seen:
             positions, values, gradients = map(np.array, zip(*seen, strict=True))
             rows = Evaluations(positions=positions, values=values, gradients=gradients)
             search.rows = Evaluations.join([search.rows, rows], exact.dim)
@@ -302,11 +302,16 @@ class ModeSearch:
 
     def _covariance(self, k: int) -> FloatArray:
         end = self._ends[k]
-        if end.hessian is not None:
-            return inverse_curvature(end.hessian)
+        if (curvature := _curvature_of(end)) is not None:
+            return inverse_curvature(curvature)
         rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
         rows_there = Evaluations.join(rows, self._exact.dim)
         return predicted_covariance(end.position, end.gradient, rows_there)
+
+
+def _curvature_of(end: Mode) -> FloatArray | None:
+    """Return second derivatives at the end of a search; None where differences failed: all zero."""
+    return end.hessian if end.hessian is not None and end.hessian.any() else None
 
 
 def more_starts(
