@@ -55,7 +55,7 @@ class Jumping(Kernel):
 
     inner: Kernel
     jumps: Jumps
-    spoil: Callable[[FloatArray], FloatArray] = staticmethod(lambda corrections: corrections)
+    spoil: Callable[[FloatArray], FloatArray] = np.positive
 
     @property
     def potential(self):
