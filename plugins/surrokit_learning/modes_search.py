@@ -55,8 +55,7 @@ class Limits:
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
-    beside: int = 0  # gradients beside the first mode, on top of these
-    astray: int = 0  # more where the first mode lies beyond all starts
+    beside: int = 0  # gradients beside the first mode, on top of these; twice if it lies far out
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -160,8 +159,7 @@ class ModeSearch:
         if CONVEX in self._exact.capabilities:
             return 1
         given, usual = self._limits.searches, min(8 + self._exact.dim, 12)
-        astray = 0 if self._reach is None else self._limits.astray
-        return usual * max(self._new, 1) + astray if given is None else given
+        return usual * max(self._new, 1) + self._astray if given is None else given
 
     @property
     def _new(self) -> int:
@@ -180,8 +178,13 @@ class ModeSearch:
     @property
     def _spare(self) -> int:
         limits = self._limits
-        astray = 0 if self._reach is None else limits.astray
-        return int(min(limits.spare * self._new + astray, max(limits.most - limits.total, 0)))
+        more = limits.spare * self._new + self._astray
+        return int(min(more, max(limits.most - limits.total, 0)))
+
+    @property
+    def _astray(self) -> int:
+        """How much more to look for modes where the first one lies beyond all starts."""
+        return 0 if self._reach is None else 2 * self._limits.beside
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""
@@ -190,7 +193,9 @@ class ModeSearch:
         if is_wide or modes is None or begun >= most:
             return
         mode, covariance = modes.positions[0], modes.covariances[0]
-        if not self._widened and self._limits.searches is None:
+        # a search that creeps goes down a funnel, and others would
+        quick = bool(modes.converged[0]) and self.calls[0] <= LATER
+        if not self._widened and self._limits.searches is None and quick:
             self._reach = reach_of(self._exact, self.starts, mode)
             most = self._most_starts
         more, others = max(most - len(self.starts), 0), self.starts[begun:]

@@ -178,7 +178,6 @@ class Rounds:
             spare=0 if self.evaluations else int(4 * later),
             most=np.inf if affordable is None else half - len(start.positions),
             beside=Limits.unnoticed(affordable),
-            astray=2 * Limits.unnoticed(affordable),
         )
         return known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import attrs
@@ -139,14 +139,16 @@ class Jumps:
         One for each mode, or several.
     shares : ndarray of shape (k,)
         How often each is drawn from, of sum one.
-    shapes, masses : of length k
-        Mean and factor of each mode, and its part of the probability; none are carried over if
-        these are less than two.
+    shapes
+        Ways to carry over, each by the mean and the factor of each mode; one of them is taken at
+        random. None are carried over without.
+    masses : ndarray of shape (k,)
+        Part of the probability at each mode.
     """
 
     laws: tuple[StudentT, ...]
     shares: FloatArray
-    shapes: tuple[StudentT, ...] = ()
+    shapes: tuple[tuple[StudentT, ...], ...] = ()
     masses: FloatArray = attrs.field(factory=lambda: np.empty(0))
 
     @classmethod
@@ -180,7 +182,7 @@ class Jumps:
             law, logs = min(ratios, key=lambda pair: float(np.var(pair[1])))
             laws.append(law)
             heights.append(float(np.median(logs)))
-        return cls._of(laws, heights, laws, heights)
+        return cls._of(modes, laws, heights, laws, heights)
 
     @classmethod
     def to(cls, modes: Modes, terms: Callable[[FloatArray], FloatArray]) -> Jumps | None:
@@ -194,7 +196,7 @@ class Jumps:
         """
         laws: list[StudentT] = []
         logs: list[float] = []
-        shapes: list[StudentT] = []
+        fitted: list[StudentT] = []
         heights: list[float] = []
 
         def density_of(k: int) -> Callable[[FloatArray], FloatArray]:
@@ -206,16 +208,17 @@ class Jumps:
             shape, found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
             logs.extend(np.log(found.jumps.shares) + found.height)
-            shapes.append(shape)
+            fitted.append(shape)
             heights.append(found.height)
-        return cls._of(laws, logs, shapes, heights)
+        return cls._of(modes, laws, logs, fitted, heights)
 
     @classmethod
     def _of(
         cls,
+        modes: Modes,
         laws: list[StudentT],
         logs: list[float],
-        shapes: list[StudentT],
+        fitted: list[StudentT],
         heights: list[float],
     ) -> Jumps | None:
         # a mode whose mass is estimated far too low must still be reached
@@ -225,7 +228,12 @@ class Jumps:
         )
         if not np.isfinite(shares).all():  # draws so far out that distances overflow
             return None
-        return cls(laws=tuple(laws), shares=shares, shapes=tuple(shapes), masses=masses)
+        # modes may be alike but for their places, and estimates of their widths are not
+        scales = [law.factor @ law.factor.T for law in fitted]
+        factor = _factor(np.tensordot(masses, scales, axes=1))
+        moved = [attrs.evolve(fitted[0], centre=at, factor=factor) for at in modes.positions]
+        shapes = (tuple(fitted), tuple(moved))
+        return cls(laws=tuple(laws), shares=shares, shapes=shapes, masses=masses)
 
     def log_density(self, positions: FloatArray) -> FloatArray:
         """Return log q at positions (n, dim), shape (n,)."""
@@ -245,44 +253,17 @@ class Jumps:
         return positions
 
     @cached_property
-    def _carrying(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Means (k, dim), factors and their inverses (k, dim, dim), and log determinants (k,)."""
-        factors = np.stack([shape.factor for shape in self.shapes])
-        determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-        means = np.stack([shape.centre for shape in self.shapes])
-        return means, factors, np.linalg.inv(factors), determinants
-
-    def _at(self, positions: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the mode (n,) that positions (n, dim) are at, and in its units where there."""
-        means, _, inverses, determinants = self._carrying
-        units = np.einsum("kij,knj->kni", inverses, positions - means[:, None])
-        logs = np.log(self.masses) - determinants - 0.5 * np.vecdot(units, units).T
-        at = np.argmax(logs, axis=1)
-        return at, units[at, np.arange(len(at))]
-
-    def carry(
-        self, positions: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return positions (n, dim) carried over to other modes, and log corrections (n,)."""
-        means, factors, _, determinants = self._carrying
-        here, units = self._at(positions)
-        chances = np.where(np.eye(len(means), dtype=bool), 0.0, self.masses)
-        chances /= chances.sum(axis=1, keepdims=True)
-        ends = np.cumsum(chances, axis=1)[here]
-        there = np.argmax(rng.random(len(here))[:, None] < ends / ends[:, -1:], axis=1)
-        carried = means[there] + np.einsum("nij,nj->ni", factors[there], units)
-        log_chances = np.log(chances[there, here]) - np.log(chances[here, there])
-        corrections = determinants[there] - determinants[here] + log_chances
-        return carried, np.where(self._at(carried)[0] == there, corrections, -np.inf)
+    def _maps(self) -> tuple[_Map, ...]:
+        return tuple(_Map.of(shapes, self.masses) for shapes in self.shapes)
 
     def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
         """Propose for every chain; what a kernel keeps for positions comes with the proposal."""
         here = state.positions
         positions = self.draw(len(here), rng)
         corrections = self.log_density(here) - self.log_density(positions)
-        if len(self.shapes) > 1:
+        if self._maps:
             coins = rng.random(len(here)) < CARRIED
-            carried, of_carried = self.carry(here, rng)
+            carried, of_carried = self._maps[rng.integers(len(self._maps))].carry(here, rng)
             positions = np.where(coins[:, None], carried, positions)
             corrections = np.where(coins, of_carried, corrections)
         return Proposal(
@@ -291,6 +272,50 @@ class Jumps:
             cache=kernel.cache(positions),
             source=kernel.potential,
         )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Map:
+    """Leads from mode to mode: means (k, dim), factors with their inverses, and log |det L|."""
+
+    means: FloatArray
+    factors: FloatArray
+    inverses: FloatArray
+    determinants: FloatArray
+    masses: FloatArray
+
+    @classmethod
+    def of(cls, shapes: Sequence[StudentT], masses: FloatArray) -> _Map:
+        """Return what carries positions over between shapes."""
+        factors = np.stack([shape.factor for shape in shapes])
+        return cls(
+            means=np.stack([shape.centre for shape in shapes]),
+            factors=factors,
+            inverses=np.asarray(np.linalg.inv(factors)),
+            determinants=np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
+            masses=masses,
+        )
+
+    def look(self, positions: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the mode (n,) that positions (n, dim) are at, and in its units where there."""
+        units = np.einsum("kij,knj->kni", self.inverses, positions - self.means[:, None])
+        squares = np.vecdot(units, units).T
+        at = np.argmax(np.log(self.masses) - self.determinants - 0.5 * squares, axis=1)
+        return at, units[at, np.arange(len(at))]
+
+    def carry(
+        self, positions: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return positions (n, dim) carried over to other modes, and log corrections (n,)."""
+        here, units = self.look(positions)
+        chances = np.where(np.eye(len(self.masses), dtype=bool), 0.0, self.masses)
+        chances /= chances.sum(axis=1, keepdims=True)
+        ends = np.cumsum(chances, axis=1)[here]
+        there = np.argmax(rng.random(len(here))[:, None] < ends / ends[:, -1:], axis=1)
+        carried = self.means[there] + np.einsum("nij,nj->ni", self.factors[there], units)
+        corrections = self.determinants[there] - self.determinants[here]
+        corrections += np.log(chances[there, here]) - np.log(chances[here, there])
+        return carried, np.where(self.look(carried)[0] == there, corrections, -np.inf)
 
 
 @attrs.frozen(kw_only=True, eq=False)

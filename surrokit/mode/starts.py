@@ -101,9 +101,8 @@ def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> Float
 def reach_of(target: Potential, starts: FloatArray, mode: FloatArray) -> float | None:
     """Return how far to look for modes, in spreads, where a ``mode (dim,)`` lies beyond all starts.
 
-    Then nothing declared says where modes are, and the extent of where others may be is that of
-    its coordinates. None if it lies where :func:`spread_positions` looks anyway, given the same
-    ``starts (m, dim)``.
+    Then nothing declared says where modes are, and others may be as far away. None if it lies where
+    :func:`spread_positions` looks anyway, given the same ``starts (m, dim)``.
     """
     if INITIAL in target.capabilities:
         return None
@@ -111,7 +110,7 @@ def reach_of(target: Potential, starts: FloatArray, mode: FloatArray) -> float |
     away = np.where(transform_of(target).between, 0.0, np.abs(mode - centre) / spread)
     if not away.max() > 2.0 * SPREAD:
         return None
-    return max(1.5 * float(np.sqrt(3.0 * np.mean(np.square(away)))), 4.0 * SPREAD)
+    return max(1.5 * float(away.max()), 4.0 * SPREAD)
 
 
 def _centre(target: Potential, starts: FloatArray | None) -> tuple[FloatArray, FloatArray]:

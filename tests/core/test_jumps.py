@@ -46,7 +46,7 @@ def wrong(dim):
     )
     shares = np.array([0.3, 0.7])
     shapes = (laws[0], attrs.evolve(laws[1], centre=np.zeros(dim)))
-    return Jumps(laws=laws, shares=shares, shapes=shapes, masses=np.array([0.5, 0.5]))
+    return Jumps(laws=laws, shares=shares, shapes=(shapes,), masses=np.array([0.5, 0.5]))
 
 
 @attrs.frozen

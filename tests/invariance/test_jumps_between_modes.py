@@ -67,7 +67,7 @@ def jumps():
     first = StudentT(centre=np.full(DIM, 1.5), factor=1.2 * np.eye(DIM), degrees=5.0)
     second = StudentT(centre=np.full(DIM, -3.0), factor=np.eye(DIM), degrees=10.0)
     shares = np.array([0.5, 0.5])
-    return Jumps(laws=(first, second), shares=shares, shapes=(first, second), masses=MASSES)
+    return Jumps(laws=(first, second), shares=shares, shapes=((first, second),), masses=MASSES)
 
 
 class WithoutDensity:
