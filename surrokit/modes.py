@@ -190,13 +190,13 @@ class Modes:
 
     @property
     def hidden(self) -> float:
-        """Expected number of modes at which no search has ended, if all are found as easily.
+        """Expected number of modes at which no search has ended, if others are found as easily.
 
-        That is k exp(-n / k), by n searches that ended at k modes; a mode that few starts lead to
-        is not counted.
+        That is the sum of exp(-n_k) over modes at which n_k searches ended; a mode that few starts
+        lead to is not counted.
         """
-        n, k = int(self.ended.sum()), len(self)
-        return 0.0 if self.concave else k * float(np.exp(-n / k))
+        found = self.ended[self.matters]
+        return 0.0 if self.concave else float(np.exp(-found).sum())
 
     @property
     def rare(self) -> BoolArray:

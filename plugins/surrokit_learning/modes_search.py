@@ -159,7 +159,7 @@ class ModeSearch:
         if CONVEX in self._exact.capabilities:
             return 1
         given, usual = self._limits.searches, min(8 + self._exact.dim, 12)
-        return usual * max(self._new, 1) + self._astray if given is None else given
+        return usual * max(2 * self._new - 1, 1) + self._astray if given is None else given
 
     @property
     def _new(self) -> int:
