@@ -384,8 +384,8 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
     )
     if hidden > HIDDEN:
         what += (
-            f"; so few searches miss {hidden:.2g} modes, if all are found as easily, and these may "
-            f"have {hidden / (hidden + len(modes)):.0%} of the mass if they are alike"
+            f"; so few searches miss {hidden:.2g} modes, if others are found as easily, and these "
+            f"may have {hidden / (hidden + len(modes)):.0%} of the mass if they are alike"
         )
     if rare.any():
         what += (

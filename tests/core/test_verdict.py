@@ -205,7 +205,7 @@ def test_modes_found_as_easily_as_the_known_ones_may_be_missing(sound, each, war
     found = judged(sound, modes=modes).verdict.named("unseen_modes")
     assert bool(found) == warned
     if warned:
-        assert "so few searches miss 0.41 modes, if all are found as easily" in found[0].message
+        assert "so few searches miss 0.41 modes, if others are found as easily" in found[0].message
         assert "12% of the mass if they are alike" in found[0].message
 
 
