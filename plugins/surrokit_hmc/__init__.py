@@ -55,7 +55,13 @@ _COMPONENTS = (
             "integrator": Part("integrator", "adaptive-leapfrog"),
             "metric": Part("metric", "dense"),
         },
-        examples=({"step_size": 1.2, "max_depth": 2},),
+        examples=(
+            {
+                "step_size": 1.2,
+                "max_depth": 2,
+                "integrator": ("adaptive-leapfrog", {"max_halvings": 4}),
+            },
+        ),
     ),
     Component(
         kind="sampler",

@@ -57,10 +57,13 @@ def default_size(dim: int, n_values: int, n_gradients: int, fine: bool = False) 
     error from s = 2 n / 3 to s = 4 n / 3. With gradients the trend takes most of the work, and what
     nodes cost is the leapfrog's time. Where accuracy is worth more (``fine``), as of outputs under
     weights: on the elliptic equation with 20 parameters the sd of V - U from 295 Jacobians is 0.096
-    nats by a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000 nodes.
+    nats by a trend alone, and 0.072, 0.046 and 0.032 with 1,000, 2,000 and 3,000 nodes. In few
+    dimensions many evaluations, as of earlier questions, do not make many nodes worth their time.
     """
     if n_gradients and fine:
-        return int(np.clip((n_values + dim * n_gradients) // 2, 400, 3000))
+        return int(
+            np.clip((n_values + dim * n_gradients) // 2, 400, max(400, min(150 * dim, 3000)))
+        )
     if n_gradients:
         return int(np.clip(100 * dim, 400, 1000))
     return min(200 * dim, int(np.clip(2 * n_values, 1000, 2000)))

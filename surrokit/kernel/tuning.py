@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import GRADIENT, GRADIENT_ALONE
-from surrokit.interfaces import Sampler, StepInfo, Tuning
+from surrokit.interfaces import Sampler, Status, StepInfo, Tuning
 from surrokit.marginals import Warp, fit_warp
 from surrokit.potentials import Potential
 from surrokit.types import BoolArray, FloatArray
@@ -25,6 +25,12 @@ STEPS_BEFORE_COVARIANCE = 10
 
 LAST = 50
 """Iterations after the last window, for the step size alone."""
+
+CONSERVED = 0.9
+"""Acceptance of paths that end with a density, above which shorter steps would not help others."""
+
+STUCK = 0.1
+"""Acceptance of the last few iterations below which no chain moves."""
 
 _CENTRE = math.log(10.0)  # dual averaging shrinks towards ten times the step size found
 _FARTHEST = 200.0  # bound of log step sizes
@@ -398,7 +404,8 @@ class Tuner:
             after = attrs.evolve(after, lengths=self.lengths.update(info, moving))
         judged = moving & reported
         if "step_size" in self.sampler.tunes and judged.any():
-            after = after._step(float(info.path_acceptance[judged].mean()))
+            acceptance = after._acceptance(info, judged)
+            after = after if acceptance is None else after._step(acceptance)
         return after._window(positions, moving, gradients)
 
     def skip(self, positions: FloatArray) -> Self:
@@ -452,6 +459,18 @@ class Tuner:
         known = self.given is not None and self.given.length is not None
         free = "length" in self.sampler.tunes and not known and not self.is_over
         return free and self.covariance is not None and not self._searches_step
+
+    def _acceptance(self, info: StepInfo, judged: BoolArray) -> float | None:
+        """Return the mean acceptance by which steps get longer or shorter; None for as they are.
+
+        Paths that end without density count as rejected, unless the others conserve their energy:
+        where a density ends at a bound, paths cross it however short their steps are.
+        """
+        ended = judged & (info.status != Status.NOT_FINITE)
+        if not ended.any() and self.searching < 0 and self.recent.max() > STUCK:
+            return None
+        mean = float(info.path_acceptance[ended].mean()) if ended.any() else 0.0
+        return mean if mean > CONSERVED else float(info.path_acceptance[judged].mean())
 
     def _step(self, acceptance: float) -> Self:
         # twice the scale of a metric that fits is where leapfrog steps blow up, on walls before

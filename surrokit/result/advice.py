@@ -199,9 +199,9 @@ def _failed_paths(run: Run, *, also_diverged: bool) -> Iterator[str]:
         (
             diverged * also_diverged,
             unmentioned,
-            "diverged: the potential bends too sharply there for the step, and draws may miss the "
-            "region; use sampler='walnuts', raise target_acceptance of the sampler, or give the "
-            "target other parameters, such as logarithms",
+            "diverged: the potential bends too sharply there for the step, or ends at a bound, and "
+            "draws may miss the region; declare bounds, use sampler='walnuts', raise "
+            "target_acceptance of the sampler, or give other parameters, such as logarithms",
         ),
     ):
         if n > least * status.size:

@@ -9,7 +9,7 @@ from surrokit.errors import CapabilityError, ConfigurationError, ShapeError
 
 TIMES = np.linspace(0.0, 4.0, 12)
 PARTS = {"sampler": "sub-chain", "surrogate": "additive"}
-SETTINGS = {"seed": 1, "draws": 500, "progress": False}
+SETTINGS = {"seed": 1, "warmup": 300, "draws": 300, "progress": False}
 POSITIVE = {"height": (0, None), "rate": (0, None)}
 PRIOR = sk.gaussian_prior([2.0, 1.0], 1.0)
 

@@ -202,7 +202,7 @@ def test_rough_gradients_do_not_make_a_search_leap():
         farthest = max(farthest, np.abs(q).max())
         return 0.5 * q @ q * 300.0 + 0.3 * np.sin(1e7 * q.sum())
 
-    for seed in range(100):
+    for seed in range(25):
         start = np.random.default_rng(seed).uniform(-2.0, 2.0, 3)
         find_mode(Differences(sk.potential(value, dim=3)), start)
     assert farthest < 50.0

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.interfaces import Sampler, StepInfo, Tuning
+from surrokit.interfaces import Sampler, Status, StepInfo, Tuning
 from surrokit.kernel.tuning import STEPS_BEFORE_COVARIANCE, Tuner, pool, windows
 
 ALL = frozenset({"step_size", "n_steps", "metric"})
@@ -185,6 +185,32 @@ def drawn(rng, n, covariance, offsets):
 
 
 COVARIANCE = np.array([[4.0, 1.2], [1.2, 0.5]])
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_paths_across_a_bound_do_not_shorten_steps_that_conserve_energy(share):
+    """No step size avoids them; of the others it is the target acceptance that decides."""
+    rng, tuner = np.random.default_rng(1), begun(400, tunes=STEP)
+    for _ in range(400):
+        acceptance = np.full(4, np.exp(-0.25 * tuner.tuning.step_size))
+        lost = rng.random(4) < share
+        status = np.where(lost, Status.NOT_FINITE, Status.OK)
+        found = attrs.evolve(info(np.where(lost, 0.0, acceptance)), status=status)
+        tuner = tuner.update(np.zeros((4, 2)), found)
+    assert 0.8 < np.exp(-0.25 * tuner.tuning.step_size) < 0.95
+
+
+def test_a_bound_that_nobody_declared_costs_few_gradients():
+    """An exponential distribution; a quarter of all paths ends where it has no density."""
+    target = sk.potential(
+        lambda q: np.inf if q[0] <= 0.0 else q[0] + 0.5 * q[1] ** 2,
+        lambda q: np.array([1.0 if q[0] > 0.0 else np.nan, q[1]]),
+        dim=2,
+    )
+    with pytest.warns(sk.errors.SamplingWarning, match="declare bounds"):
+        run = sk.sample(target, sampler="hmc", warmup=200, draws=200, seed=1, progress=False)
+    assert run.calls["gradient"] < 20 * 4 * 400
+    assert abs(run.draws.mean(axis=(0, 1))[0] - 1.0) < 0.35
 
 
 def test_the_covariance_is_pooled_within_chains(rng):

@@ -131,7 +131,8 @@ def test_how_large_a_network_is_if_nobody_says():
     assert [default_size(dim, 10, 0) for dim in (2, 20)] == [400, 1000]
     assert [default_size(20, n, 0) for n in (700, 10**6)] == [1400, 2000]
     assert [default_size(dim, 100, 9) for dim in (2, 7, 60)] == [400, 700, 1000]
-    assert [default_size(1, n, n, fine=True) for n in (50, 1000, 10**5)] == [400, 1000, 3000]
+    assert [default_size(20, n, n, fine=True) for n in (20, 100, 10**5)] == [400, 1050, 3000]
+    assert [default_size(dim, 10**5, 10**5, fine=True) for dim in (1, 8)] == [400, 1200]
 
 
 @pytest.mark.parametrize(
