@@ -14,6 +14,10 @@ from surrokit_hmc.leapfrog import Leapfrog
 
 _LEAPFROG = Leapfrog()
 
+SURE = 4
+"""Parts of a step that keep the energy, after which one without density crosses a bound: shorter
+parts would cross it too, and are not tried."""
+
 
 @attrs.frozen(kw_only=True)
 class AdaptiveLeapfrog:
@@ -22,7 +26,8 @@ class AdaptiveLeapfrog:
     Bou-Rabee, Carpenter, Kleppe and Liu (2025, arXiv:2506.18746). A step of size h is cut into the
     least number of parts, a power of two, at which all energies along it lie within ``max_error``.
     That number depends on where the step starts, so it must be found from the end as well: where
-    fewer parts would do on the way back, the step is ``NOT_REVERSIBLE``. What is left is one-to-one
+    fewer parts would do on the way back, or would cross a bound, the step is ``NOT_REVERSIBLE``.
+    What is left is one-to-one
     and undone by the same rule, and keeps volume, as the number of parts is constant almost
     everywhere nearby.
 
@@ -31,7 +36,8 @@ class AdaptiveLeapfrog:
     max_error
         Largest range of the energy on a step, in nats.
     max_halvings
-        A step has at most 2 to this power parts; one that needs more ends as ``NOT_FINITE``.
+        A step has at most 2 to this power parts; one that needs more, or whose parts keep the
+        energy until the density ends, ends as ``NOT_FINITE``.
     """
 
     max_error: float = attrs.field(default=1.0, validator=positive)
@@ -67,10 +73,11 @@ class AdaptiveLeapfrog:
         end = take_rows(start, np.arange(len(step)))
         halved, rows = np.full(len(step), -1), np.arange(len(step))
         for halvings in range(self.max_halvings + 1):
-            there, sound = self._cut(hamiltonian, take_rows(start, rows), step[rows], halvings)
+            begin = take_rows(start, rows)
+            there, sound, beyond = self._cut(hamiltonian, begin, step[rows], halvings)
             put_rows(end, rows[sound], there)
             halved[rows[sound]] = halvings
-            rows = rows[~sound]
+            rows = rows[~(sound | beyond)]
             if not rows.size:
                 break
         status = np.where(halved < 0, int(Status.NOT_FINITE), int(Status.OK))
@@ -84,24 +91,30 @@ class AdaptiveLeapfrog:
         leads: BoolArray = np.ones(len(step), dtype=bool)
         for halvings in range(int(halved.max())):
             rows = np.flatnonzero((halved > halvings) & leads)
-            leads[rows] = ~self._cut(hamiltonian, take_rows(end, rows), -step[rows], halvings)[1]
+            begin = take_rows(end, rows)
+            _, sound, beyond = self._cut(hamiltonian, begin, -step[rows], halvings)
+            leads[rows] = ~(sound | beyond)
         return leads
 
     def _cut(
         self, hamiltonian: Hamiltonian, start: Phase, step: FloatArray, halvings: int
-    ) -> tuple[Phase, BoolArray]:
-        """Take steps (n,) in 2^halvings parts; return those that keep the energy, and which do."""
+    ) -> tuple[Phase, BoolArray, BoolArray]:
+        """Take steps (n,) in 2^halvings parts.
+
+        Return the phase of those that keep the energy, which do, and which cross a bound.
+        """
         point, size, one = start, step / 2**halvings, np.ones(len(step), dtype=np.int64)
-        sound: BoolArray = np.ones(len(step), dtype=bool)
+        sound, beyond = np.ones(len(step), dtype=bool), np.zeros(len(step), dtype=bool)
         lowest = highest = hamiltonian.energy(start)
         momentum = np.zeros_like(start.momenta)
-        for _ in range(2**halvings):
+        for part in range(2**halvings):
             momentum += point.momenta - 0.5 * size[:, None] * point.cache["gradient"]
             point, status = _LEAPFROG.advance(hamiltonian, point, size, one)
             energy = hamiltonian.energy(point)
             lowest, highest = np.minimum(lowest, energy), np.maximum(highest, energy)
             kept = (status == Status.OK) & (highest - lowest <= self.max_error)
             if not kept.all():
+                beyond[np.flatnonzero(sound)[status != Status.OK]] = part >= SURE
                 sound[sound] = kept
                 point = take_rows(point, np.flatnonzero(kept))
                 lowest, highest, size, one = (row[kept] for row in (lowest, highest, size, one))
@@ -113,4 +126,4 @@ class AdaptiveLeapfrog:
             "momentum": momentum / 2**halvings + ends,
             "whole": np.full(len(size), float(halvings == 0)),
         }
-        return attrs.evolve(point, last_step=known), sound
+        return attrs.evolve(point, last_step=known), sound, beyond

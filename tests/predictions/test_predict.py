@@ -217,7 +217,7 @@ def test_arrays_are_predicted_as_arrays(rows):
 
 def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
     """Unweighted, the surrogate's draws are half as wide again."""
-    exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 20_000}).predict(DESIGN[:4])
+    exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 8000}).predict(DESIGN[:4])
     few = ("weights", {"chains": 16, "warmup": 100, "effective": 16000})
     run = sk.sample(rows, correction=few, max_calls=150, seed=2, progress=False)
     found = run.predict(DESIGN[:4])

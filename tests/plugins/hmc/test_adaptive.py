@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import surrokit as sk
 from surrokit.compose import make
 from surrokit.interfaces import ChainState, Hamiltonian, Phase, Status, Tuning
+from surrokit.kernel.hamiltonian import take_rows
 from surrokit.testing.targets import Banana
 from surrokit_hmc.adaptive import AdaptiveLeapfrog
 from surrokit_hmc.leapfrog import Leapfrog
@@ -101,3 +103,64 @@ def test_paths_of_nuts_turn_by_how_far_they_got(start):
     trapezoid = half.momentum_sum - 0.5 * (half.point.momenta - start.momenta[half.rows])
     assert len(half.rows) > 20
     assert_allclose(trapezoid, far, atol=1e-10)
+
+
+WALLED = Hamiltonian(
+    potential=sk.potential(
+        lambda q: np.where(q[:, 0] > -1.0, 3.0 * q[:, 0] ** 6, np.inf),
+        lambda q: np.where(q > -1.0, 18.0 * q**5, np.nan),
+        dim=1,
+        batched=True,
+    ),
+    metric=DenseMetric(np.eye(1)),
+)
+
+
+def led_back(integrator):
+    """Of steps that end well before a bound: how many, and how many would not be led back."""
+    rng, n = np.random.default_rng(1), 20_000
+    q, momenta = rng.uniform(-1.0, 1.0, (n, 1)), 2.0 * rng.standard_normal((n, 1))
+    begin = Phase(positions=q, momenta=momenta, cache=integrator.cache(WALLED, q))
+    ones = np.ones(n, dtype=np.int64)
+    end, status = integrator.advance(WALLED, begin, np.full(n, 3.0), ones)
+    rows = np.flatnonzero(status == Status.OK)
+    _, status = integrator.advance(
+        WALLED, take_rows(end, rows), np.full(len(rows), -3.0), ones[rows]
+    )
+    return len(rows), np.count_nonzero(status != Status.OK)
+
+
+def test_a_step_near_a_bound_is_led_back_and_bounds_are_looked_for_from_either_end(monkeypatch):
+    integrator = AdaptiveLeapfrog(max_error=0.2)
+    n, lost = led_back(integrator)
+    assert n > 10_000
+    assert lost == 0
+
+    cut = AdaptiveLeapfrog._cut
+
+    def blind_from_the_end(self, hamiltonian, begin, size, halvings):
+        there, sound, beyond = cut(self, hamiltonian, begin, size, halvings)
+        return there, sound, beyond & (size > 0.0)
+
+    monkeypatch.setattr(AdaptiveLeapfrog, "_cut", blind_from_the_end)
+    assert led_back(integrator)[0] > n + 20  # steps that cannot be undone
+
+
+def test_a_bound_is_not_crossed_in_a_thousand_parts():
+    """A step from near the bound, towards it, has 2 + 4 + 8 parts at most; all would be 2,047."""
+    calls = 0
+
+    def slope(q):
+        nonlocal calls
+        calls += 1
+        return np.where(q > 0.0, 1.0, np.nan)
+
+    target = sk.potential(
+        lambda q: np.where(q[:, 0] > 0.0, q[:, 0], np.inf), slope, dim=1, batched=True
+    )
+    flat = Hamiltonian(potential=target, metric=DenseMetric(np.eye(1)))
+    q, one = np.array([[0.8]]), np.ones(1, dtype=np.int64)
+    begin = Phase(positions=q, momenta=-np.ones((1, 1)), cache=Leapfrog().cache(flat, q))
+    _, status = AdaptiveLeapfrog().advance(flat, begin, one.astype(float), one)
+    assert status == [Status.NOT_FINITE]
+    assert calls < 20

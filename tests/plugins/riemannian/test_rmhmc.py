@@ -161,7 +161,7 @@ def test_a_run_on_a_forward_map_learns_the_potential_and_needs_no_metric_named()
         noise_sd=1.0,
         dim=2,
     )
-    settings = {"sampler": "rmhmc", "warmup": 80, "draws": 5, "seed": 1, "progress": False}
+    settings = {"sampler": "rmhmc", "warmup": 40, "draws": 5, "seed": 1, "progress": False}
     run = sk.sample(target, surrogate=("additive", {"learns": "potential"}), **settings)
     assert run.acceptance.mean() > 0.3
     with pytest.raises(CapabilityError, match="the sampler needs hessian"):
