@@ -14,14 +14,13 @@ from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.types import FloatArray, IntArray
 
-DRAWS, ADAPTATIONS, DEGREES = 200, 4, (10.0, 100.0)
-"""Draws of a mode's t for each dimension by which it is adapted to a surrogate, how often at most,
-and degrees of freedom: tails are heavier than a normal target's, so that weights are bounded."""
+DRAWS, ADAPTATIONS, DEGREES = 1000, 4, 10.0
+"""Draws of a mode's t by which it is adapted to a surrogate, how often, and its degrees of freedom:
+tails are heavier than a normal target's, so that weights are bounded."""
 
-BEST, GOOD, PIECES, REFINEMENTS, FEW = 0.8, 0.6, 8, 6, 10
-"""Part of the draws of a mode's t that are effective ones where it is adapted no more, and part
-that have to be; else so many t are added for its curved shape, and adapted so often, in so many
-dimensions at most, as more cannot be covered."""
+GOOD, PIECES, REFINEMENTS = 0.5, 8, 6
+"""Part of the draws of a mode's t that have to be effective ones; else so many t are added for its
+curved shape, and adapted so often."""
 
 CARRIED = 0.5
 """Probability that a proposal carries a position over."""
@@ -203,7 +202,7 @@ class Jumps:
             return lambda positions: -terms(positions)[k]
 
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
-            law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES[0])
+            law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
             rng = np.random.default_rng(0)  # so that modes of like shape get like laws
             shape, found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
@@ -320,13 +319,13 @@ class _Map:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Fitted:
-    """A mixture, and its draws by which a density is seen."""
+    """A mixture that importance sampling has fitted to a density."""
 
     jumps: Jumps
-    height: float  # log of the density's mass
-    good: float  # part of the draws that are effective ones
-    draws: FloatArray
-    log_weights: FloatArray
+    height: float = -np.inf  # log of the density's mass
+    good: float = 0.0  # part of the draws that are effective ones
+    draws: FloatArray  # of the mixture before the last adaptation
+    log_weights: FloatArray  # theirs
 
     @classmethod
     def to(
@@ -336,56 +335,44 @@ class _Fitted:
         rng: np.random.Generator,
     ) -> tuple[StudentT, _Fitted]:
         """Return a t that begins as a law, and a mixture where draws of it are hardly effective."""
-
-        def see(jumps: Jumps) -> _Fitted:
-            check_deadline()
-            draws = jumps.draw(max(DRAWS * len(law.centre), 1000), rng)
-            logs = log_density(draws) - jumps.log_density(draws)
-            logs = np.nan_to_num(logs, nan=-np.inf, posinf=np.inf)
-            total, good = float(np.logaddexp.reduce(logs)), 0.0
-            if np.isfinite(total):
-                good = float(np.exp(2.0 * total - np.logaddexp.reduce(2.0 * logs))) / len(logs)
-            height = total - float(np.log(len(logs)))
-            return cls(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
-
-        def best(*found: _Fitted) -> _Fitted:
-            return max(found, key=lambda each: each.good)
-
-        laws = [attrs.evolve(law, degrees=degrees) for degrees in DEGREES]
-        found = now = best(*(see(Jumps(laws=(each,), shares=np.ones(1))) for each in laws))
+        none = np.empty((0, len(law.centre)))
+        alone = Jumps(laws=(law,), shares=np.ones(1))
+        found = cls(jumps=alone, draws=none, log_weights=none[:, 0])
         for _ in range(ADAPTATIONS):
-            if found.good >= BEST or not np.isfinite(found.height):
-                break
-            now = see(now.adapt())
-            found = best(found, now)
-        (shape,), few = found.jumps.laws, len(law.centre) <= FEW
-        if found.good >= GOOD or not few or not np.isfinite(found.height):
+            found = found.adapt(log_density, rng)
+        (shape,) = found.jumps.laws
+        if found.good >= GOOD or not np.isfinite(found.height):
             return shape, found
-        now = see(found.split(rng))
+        tried = [found.split(rng)]
         for _ in range(REFINEMENTS):
-            now = see(now.adapt())
-            found = best(found, now)
-        return shape, found
+            tried.append(tried[-1].adapt(log_density, rng))
+        return shape, max(tried[1:], key=lambda each: each.good)
 
-    def adapt(self) -> Jumps:
+    def adapt(
+        self, log_density: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+    ) -> _Fitted:
         """Return the mixture with the moments of its own draws, each law's in its part of them."""
-        laws, terms = self.jumps.laws, self.jumps._terms(self.draws)
+        check_deadline()
+        draws, laws = self.jumps.draw(DRAWS, rng), self.jumps.laws
+        terms = self.jumps._terms(draws)
         total = np.logaddexp.reduce(terms, axis=0)
+        logs = np.nan_to_num(log_density(draws) - total, nan=-np.inf, posinf=np.inf)
         adapted = [
-            law.adapt(self.draws, self.log_weights + own - total)
-            for law, own in zip(laws, terms, strict=True)
+            law.adapt(draws, logs + own - total) for law, own in zip(laws, terms, strict=True)
         ]
         heights = np.array([height for _, height in adapted])
         height = float(np.logaddexp.reduce(heights))
         if not np.isfinite(height):
-            return self.jumps
+            return attrs.evolve(self, height=height)
+        effective = np.exp(2.0 * np.logaddexp.reduce(logs) - np.logaddexp.reduce(2.0 * logs))
         shares = 0.75 * np.exp(heights - height) + 0.05 / len(laws)
         shares[0] += 0.2
         first = laws[0] if len(laws) > 1 else adapted[0][0]  # a wide one stays, to see tails
-        laws = (first, *(law for law, _ in adapted[1:]))
-        return Jumps(laws=laws, shares=shares / shares.sum())
+        jumps = Jumps(laws=(first, *(law for law, _ in adapted[1:])), shares=shares / shares.sum())
+        good = float(effective) / len(draws)
+        return _Fitted(jumps=jumps, height=height, good=good, draws=draws, log_weights=logs)
 
-    def split(self, rng: np.random.Generator) -> Jumps:
+    def split(self, rng: np.random.Generator) -> _Fitted:
         """Return a mixture of a wide law, and narrow ones about draws far from one another."""
         (law,), weights = self.jumps.laws, np.exp(self.log_weights - self.log_weights.max())
         few = rng.choice(len(weights), size=len(weights) // 4, p=weights / weights.sum())
@@ -397,7 +384,8 @@ class _Fitted:
             apart = np.minimum(apart, np.square(standard - standard[chosen[-1]]).sum(axis=1))
         pieces = [attrs.evolve(law, centre=row, factor=0.5 * law.factor) for row in rows[chosen]]
         laws = (attrs.evolve(law, factor=2.0 * law.factor), *pieces)
-        return Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
+        jumps = Jumps(laws=laws, shares=np.full(len(laws), 1.0 / len(laws)))
+        return attrs.evolve(self, jumps=jumps)
 
 
 def jumps_of(potential: Potential | None) -> Jumps | None:
