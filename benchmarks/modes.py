@@ -173,7 +173,10 @@ METHODS: dict[str, Callable[[Case, int, argparse.Namespace], Row]] = {
 def line(name: str, method: str, seed: int, args: argparse.Namespace) -> str:
     """Return the line of a run."""
     case, began = CASES[name](), time.process_time()
-    row = METHODS[method](case, seed, args)
+    try:
+        row = METHODS[method](case, seed, args)
+    except ImportError as error:
+        return f"{name:11s} {method:8s} {seed} skipped: {error}"
     seconds, off = time.process_time() - began, np.abs(row.shares - case.shares)
     with np.errstate(all="ignore"):
         z = float(np.nan_to_num(off / np.maximum(row.errors, 1e-6), nan=np.inf).max())

@@ -190,13 +190,21 @@ class Modes:
 
     @property
     def hidden(self) -> float:
-        """Expected number of modes at which no search has ended, if all are found as easily.
+        """Expected number of modes at which no search has ended, if others are found as easily.
 
-        That is k exp(-n / k), by n searches that ended at k modes; a mode that few starts lead to
-        is not counted.
+        That is the sum of exp(-n_k) over modes at which n_k searches ended; a mode that few starts
+        lead to is not counted.
         """
-        n, k = int(self.ended.sum()), len(self)
-        return 0.0 if self.concave else k * float(np.exp(-n / k))
+        found = self.ended[self.matters]
+        return 0.0 if self.concave else float(np.exp(-found).sum())
+
+    @property
+    def rare(self) -> BoolArray:
+        """Which modes of some mass less than a tenth as many searches found as another, (k,).
+
+        Where such are, how often a mode is found says little of its mass, and others may be missed.
+        """
+        return np.asarray((self.masses >= 0.05) & (10 * self.ended <= self.ended.max()))
 
     def name_places(self, labels: list[str], sds: FloatArray) -> list[str]:
         """Return each mode's place in words, by the four numbers in which modes differ most.

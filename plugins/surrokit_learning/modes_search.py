@@ -14,7 +14,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
 from surrokit.mode.search import demand_bottom, demand_walls, find_mode, goes_by_values
-from surrokit.mode.starts import spread_positions
+from surrokit.mode.starts import reach_of, spread_positions
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
@@ -55,7 +55,7 @@ class Limits:
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
-    beside: int = 0  # gradients beside the first mode, on top of these
+    beside: int = 0  # gradients beside the first mode, on top of these; twice if it lies far out
 
     @staticmethod
     def unnoticed(calls: int | None) -> int:
@@ -111,6 +111,7 @@ class ModeSearch:
         self.calls: list[int] = []
         self.lowest: Mode | None = None
         self.over = self._widened = False
+        self._reach: float | None = None
         self._exact, self._limits = exact, limits
         self._ends: list[Mode] = []  # the different places where searches ended
         self._covariances: list[FloatArray] = []  # there
@@ -157,8 +158,8 @@ class ModeSearch:
     def _most_starts(self) -> int:
         if CONVEX in self._exact.capabilities:
             return 1
-        given = self._limits.searches
-        return min(8 + self._exact.dim, 12) * max(self._new, 1) if given is None else given
+        given, usual = self._limits.searches, min(8 + self._exact.dim, 12)
+        return usual * max(2 * self._new - 1, 1) + self._astray if given is None else given
 
     @property
     def _new(self) -> int:
@@ -176,8 +177,14 @@ class ModeSearch:
 
     @property
     def _spare(self) -> int:
-        room = max(self._limits.most - self._limits.total, 0)
-        return int(min(self._limits.spare * self._new, room))
+        limits = self._limits
+        more = limits.spare * self._new + self._astray
+        return int(min(more, max(limits.most - limits.total, 0)))
+
+    @property
+    def _astray(self) -> int:
+        """How much more to look for modes where the first one lies beyond all starts."""
+        return 0 if self._reach is None else 2 * self._limits.beside
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""
@@ -186,8 +193,13 @@ class ModeSearch:
         if is_wide or modes is None or begun >= most:
             return
         mode, covariance = modes.positions[0], modes.covariances[0]
+        # a search that creeps goes down a funnel, and others would
+        quick = bool(modes.converged[0]) and self.calls[0] <= LATER
+        if not self._widened and self._limits.searches is None and quick:
+            self._reach = reach_of(self._exact, self.starts, mode)
+            most = self._most_starts
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
-        added = more_starts(self._exact, mode, covariance, others, more, rng)
+        added = more_starts(self._exact, mode, covariance, others, more, rng, self._reach)
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
@@ -228,7 +240,7 @@ class ModeSearch:
         still = np.array_equal(found.position, search.at)
         search.at, search.found = found.position, found
         search.calls += found.calls
-        if found.hessian is None:
+        if _curvature_of(found) is None and seen:
             positions, values, gradients = map(np.array, zip(*seen, strict=True))
             rows = Evaluations(positions=positions, values=values, gradients=gradients)
             search.rows = Evaluations.join([search.rows, rows], exact.dim)
@@ -295,11 +307,16 @@ class ModeSearch:
 
     def _covariance(self, k: int) -> FloatArray:
         end = self._ends[k]
-        if end.hessian is not None:
-            return inverse_curvature(end.hessian)
+        if (curvature := _curvature_of(end)) is not None:
+            return inverse_curvature(curvature)
         rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
         rows_there = Evaluations.join(rows, self._exact.dim)
         return predicted_covariance(end.position, end.gradient, rows_there)
+
+
+def _curvature_of(end: Mode) -> FloatArray | None:
+    """Return second derivatives at the end of a search; None where differences failed: all zero."""
+    return end.hessian if end.hessian is not None and end.hessian.any() else None
 
 
 def more_starts(
@@ -309,6 +326,7 @@ def more_starts(
     others: FloatArray,
     n: int,
     rng: np.random.Generator,
+    reach: float | None = None,
 ) -> FloatArray:
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
@@ -317,13 +335,15 @@ def more_starts(
     orthogonal axes and both ways, ten standard deviations, times the root of the dimension, away:
     of 2 dim such starts one lies beyond the middle between this mode and any other of the same
     shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
-    own starts knows where it makes sense, and they stay there.
+    own starts knows where it makes sense, and they stay there. Where the mode lies beyond all
+    starts, with a ``reach`` for others, these are only spread.
     """
     farthest = others[np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")]
     if not n:
         return farthest
-    families, dim = [farthest, spread_positions(exact, rng, n, others)], len(mode)
-    if INITIAL not in exact.capabilities:
+    within = {} if reach is None else {"reach": reach}
+    families, dim = [farthest, spread_positions(exact, rng, n, others, **within)], len(mode)
+    if INITIAL not in exact.capabilities and reach is None:
         draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
         axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]
         axes[1::2] *= -1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import attrs
@@ -12,7 +12,7 @@ from surrokit.interfaces import ChainState, Kernel, Proposal
 from surrokit.limits import check_deadline
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
-from surrokit.types import FloatArray
+from surrokit.types import FloatArray, IntArray
 
 DRAWS, ADAPTATIONS, DEGREES = 1000, 4, 10.0
 """Draws of a mode's t by which it is adapted to a surrogate, how often, and its degrees of freedom:
@@ -21,6 +21,9 @@ tails are heavier than a normal target's, so that weights are bounded."""
 GOOD, PIECES, REFINEMENTS = 0.5, 8, 6
 """Part of the draws of a mode's t that have to be effective ones; else so many t are added for its
 curved shape, and adapted so often."""
+
+CARRIED = 0.5
+"""Probability that a proposal carries a position over."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -118,21 +121,34 @@ def _factor(scale: FloatArray) -> FloatArray:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Jumps:
-    """Proposals that are draws of a mixture q, wherever the chains are: c = log q(x) - log q(x').
+    """Proposals of two kinds that lead to other modes, by a coin for each chain.
 
-    They are reversible for any target that decides on them. Between modes that are about normal
-    most are accepted.
+    One is a draw of a mixture q, wherever a chain is: c = log q(x) - log q(x'). Between modes that
+    are about normal most are accepted in few dimensions. The other carries a position over to
+    another mode, where it lies as it did at its own, in units of the shapes of both, with means m
+    and factors L (Tjelmeland and Hegstad 2001, doi:10.1111/1467-9469.00232):
+    x' = m' + L' L^-1 (x - m), and c = log (det L' / det L) + log (p(m | m') / p(m' | m)). Between
+    modes of like shape these are accepted in any number of dimensions. A position is at the mode
+    whose normal density is the largest there; a proposal from which the way back would begin at
+    another mode is rejected. Either kind is reversible for any target that decides on it.
 
     Parameters
     ----------
     laws
-        One for each mode.
+        One for each mode, or several.
     shares : ndarray of shape (k,)
         How often each is drawn from, of sum one.
+    shapes
+        Ways to carry over, each by the mean and the factor of each mode; one of them is taken at
+        random. None are carried over without.
+    masses : ndarray of shape (k,)
+        Part of the probability at each mode.
     """
 
     laws: tuple[StudentT, ...]
     shares: FloatArray
+    shapes: tuple[tuple[StudentT, ...], ...] = ()
+    masses: FloatArray = attrs.field(factory=lambda: np.empty(0))
 
     @classmethod
     def between(cls, modes: Modes, positions: FloatArray, values: FloatArray) -> Jumps | None:
@@ -165,7 +181,7 @@ class Jumps:
             law, logs = min(ratios, key=lambda pair: float(np.var(pair[1])))
             laws.append(law)
             heights.append(float(np.median(logs)))
-        return cls._of(laws, heights)
+        return cls._of(modes, laws, heights, laws, heights)
 
     @classmethod
     def to(cls, modes: Modes, terms: Callable[[FloatArray], FloatArray]) -> Jumps | None:
@@ -177,27 +193,46 @@ class Jumps:
         doi:10.1198/106186004X12803). A mode that is curved gets a mixture, adapted in the same way
         (Cappe, Douc, Guillin, Marin and Robert 2008, doi:10.1007/s11222-008-9059-x).
         """
-        rng = np.random.default_rng(0)  # as V is the same in every fit
         laws: list[StudentT] = []
         logs: list[float] = []
+        fitted: list[StudentT] = []
+        heights: list[float] = []
 
         def density_of(k: int) -> Callable[[FloatArray], FloatArray]:
             return lambda positions: -terms(positions)[k]
 
         for k, (at, covariance) in enumerate(zip(modes.positions, modes.covariances, strict=True)):
             law = StudentT(centre=at, factor=_factor(covariance), degrees=DEGREES)
-            found = _Fitted.to(law, density_of(k), rng)
+            rng = np.random.default_rng(0)  # so that modes of like shape get like laws
+            shape, found = _Fitted.to(law, density_of(k), rng)
             laws.extend(found.jumps.laws)
             logs.extend(np.log(found.jumps.shares) + found.height)
-        return cls._of(laws, logs)
+            fitted.append(shape)
+            heights.append(found.height)
+        return cls._of(modes, laws, logs, fitted, heights)
 
     @classmethod
-    def _of(cls, laws: list[StudentT], heights: list[float]) -> Jumps | None:
-        masses = np.exp(np.array(heights) - np.logaddexp.reduce(heights))
-        if not np.isfinite(masses).all():  # draws so far out that distances overflow
-            return None
+    def _of(
+        cls,
+        modes: Modes,
+        laws: list[StudentT],
+        logs: list[float],
+        fitted: list[StudentT],
+        heights: list[float],
+    ) -> Jumps | None:
         # a mode whose mass is estimated far too low must still be reached
-        return cls(laws=tuple(laws), shares=0.8 * masses + 0.2 / len(masses))
+        shares, masses = (
+            0.8 * np.exp(np.array(each) - np.logaddexp.reduce(each)) + 0.2 / len(each)
+            for each in (logs, heights)
+        )
+        if not np.isfinite(shares).all():  # draws so far out that distances overflow
+            return None
+        # modes may be alike but for their places, and estimates of their widths are not
+        scales = [law.factor @ law.factor.T for law in fitted]
+        factor = _factor(np.tensordot(masses, scales, axes=1))
+        moved = [attrs.evolve(fitted[0], centre=at, factor=factor) for at in modes.positions]
+        shapes = (tuple(fitted), tuple(moved))
+        return cls(laws=tuple(laws), shares=shares, shapes=shapes, masses=masses)
 
     def log_density(self, positions: FloatArray) -> FloatArray:
         """Return log q at positions (n, dim), shape (n,)."""
@@ -216,15 +251,70 @@ class Jumps:
             positions[ours] = law.draw(int(ours.sum()), rng)
         return positions
 
+    @cached_property
+    def _maps(self) -> tuple[_Map, ...]:
+        return tuple(_Map.of(shapes, self.masses) for shapes in self.shapes)
+
     def propose(self, kernel: Kernel, state: ChainState, rng: np.random.Generator) -> Proposal:
-        """Draw for every chain; what a kernel keeps for positions comes with the proposal."""
-        positions = self.draw(len(state.positions), rng)
+        """Propose for every chain; what a kernel keeps for positions comes with the proposal."""
+        here = state.positions
+        positions = self.draw(len(here), rng)
+        corrections = self.log_density(here) - self.log_density(positions)
+        if self._maps:
+            coins = rng.random(len(here)) < CARRIED
+            carried, of_carried = self._maps[rng.integers(len(self._maps))].carry(here, rng)
+            positions = np.where(coins[:, None], carried, positions)
+            corrections = np.where(coins, of_carried, corrections)
         return Proposal(
             positions=positions,
-            log_correction=self.log_density(state.positions) - self.log_density(positions),
+            log_correction=corrections,
             cache=kernel.cache(positions),
             source=kernel.potential,
         )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Map:
+    """Leads from mode to mode: means (k, dim), factors with their inverses, and log |det L|."""
+
+    means: FloatArray
+    factors: FloatArray
+    inverses: FloatArray
+    determinants: FloatArray
+    masses: FloatArray
+
+    @classmethod
+    def of(cls, shapes: Sequence[StudentT], masses: FloatArray) -> _Map:
+        """Return what carries positions over between shapes."""
+        factors = np.stack([shape.factor for shape in shapes])
+        return cls(
+            means=np.stack([shape.centre for shape in shapes]),
+            factors=factors,
+            inverses=np.asarray(np.linalg.inv(factors)),
+            determinants=np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
+            masses=masses,
+        )
+
+    def look(self, positions: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the mode (n,) that positions (n, dim) are at, and in its units where there."""
+        units = np.einsum("kij,knj->kni", self.inverses, positions - self.means[:, None])
+        squares = np.vecdot(units, units).T
+        at = np.argmax(np.log(self.masses) - self.determinants - 0.5 * squares, axis=1)
+        return at, units[at, np.arange(len(at))]
+
+    def carry(
+        self, positions: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return positions (n, dim) carried over to other modes, and log corrections (n,)."""
+        here, units = self.look(positions)
+        chances = np.where(np.eye(len(self.masses), dtype=bool), 0.0, self.masses)
+        chances /= chances.sum(axis=1, keepdims=True)
+        ends = np.cumsum(chances, axis=1)[here]
+        there = np.argmax(rng.random(len(here))[:, None] < ends / ends[:, -1:], axis=1)
+        carried = self.means[there] + np.einsum("nij,nj->ni", self.factors[there], units)
+        corrections = self.determinants[there] - self.determinants[here]
+        corrections += np.log(chances[there, here]) - np.log(chances[here, there])
+        return carried, np.where(self.look(carried)[0] == there, corrections, -np.inf)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -243,19 +333,20 @@ class _Fitted:
         law: StudentT,
         log_density: Callable[[FloatArray], FloatArray],
         rng: np.random.Generator,
-    ) -> _Fitted:
-        """Return a t that begins as a law, or a mixture where draws of one are hardly effective."""
+    ) -> tuple[StudentT, _Fitted]:
+        """Return a t that begins as a law, and a mixture where draws of it are hardly effective."""
         none = np.empty((0, len(law.centre)))
         alone = Jumps(laws=(law,), shares=np.ones(1))
         found = cls(jumps=alone, draws=none, log_weights=none[:, 0])
         for _ in range(ADAPTATIONS):
             found = found.adapt(log_density, rng)
+        (shape,) = found.jumps.laws
         if found.good >= GOOD or not np.isfinite(found.height):
-            return found
+            return shape, found
         tried = [found.split(rng)]
         for _ in range(REFINEMENTS):
             tried.append(tried[-1].adapt(log_density, rng))
-        return max(tried[1:], key=lambda each: each.good)
+        return shape, max(tried[1:], key=lambda each: each.good)
 
     def adapt(
         self, log_density: Callable[[FloatArray], FloatArray], rng: np.random.Generator

@@ -98,31 +98,56 @@ def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> Float
     return centre + spread * rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
 
 
+def reach_of(target: Potential, starts: FloatArray, mode: FloatArray) -> float | None:
+    """Return how far to look for modes, in spreads, where a ``mode (dim,)`` lies beyond all starts.
+
+    Then nothing declared says where modes are, and others may be as far away. None if it lies where
+    :func:`spread_positions` looks anyway, given the same ``starts (m, dim)``.
+    """
+    if INITIAL in target.capabilities:
+        return None
+    centre, spread = _centre(target, starts)
+    away = np.where(transform_of(target).between, 0.0, np.abs(mode - centre) / spread)
+    if not away.max() > 2.0 * SPREAD:
+        return None
+    return max(1.5 * float(away.max()), 4.0 * SPREAD)
+
+
+def _centre(target: Potential, starts: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return about where positions are spread, and in which units."""
+    centre, spread = expected(target)
+    if starts is not None and len(starts):
+        own = np.mean(starts, axis=0)
+        centre = np.where(np.abs(own - centre) > SPREAD * spread, own, centre)
+    return centre, spread
+
+
 def spread_positions(
-    target: Potential, rng: np.random.Generator, n: int, starts: FloatArray | None = None
+    target: Potential,
+    rng: np.random.Generator,
+    n: int,
+    starts: FloatArray | None = None,
+    reach: float = 4.0 * SPREAD,
 ) -> FloatArray:
     """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
 
     They come in pairs, mirrored about a centre. If the target draws its own starts, positions are
     such starts, and in every second pair twice as far from the centre. Otherwise parameters
-    between two bounds are uniform between them, and all others are uniform within twice and four
-    times the distance of starts, in turn.
+    between two bounds are uniform between them, and all others are uniform within half of the
+    reach, in spreads, and all of it, in turn.
 
     Chains begin at ``starts (m, dim)``: numbers that start farther away than they are drawn are the
     user's own, and positions are spread about them.
     """
     half = (n + 1) // 2
-    centre, spread = expected(target)
-    if starts is not None and len(starts):
-        own = np.mean(starts, axis=0)
-        centre = np.where(np.abs(own - centre) > SPREAD * spread, own, centre)
+    centre, spread = _centre(target, starts)
     if INITIAL in target.capabilities:
         draws = cast(FullPotential, target).initial(rng, 500 + half)
         centre = draws[:500].mean(axis=0)
         away = (draws[500:] - centre) * np.resize([1.0, 2.0], half)[:, None]
     else:
         uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
-        away = SPREAD * spread * np.resize([2.0, 4.0], half)[:, None] * uniform
+        away = reach * spread * np.resize([0.5, 1.0], half)[:, None] * uniform
         between = transform_of(target).between & (centre == 0.0) & (spread == 1.0)
         away[:, between] = 2.0 * np.arctanh(uniform[:, between])
     return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]

@@ -378,7 +378,8 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
     part, bound = modes.unseen(modes.matters if joined else None)
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
     hidden = 0.0 if joined else modes.hidden
-    if part == 0.0 and most >= 3 and hidden <= HIDDEN:  # little speaks for others
+    rare = np.zeros(len(modes), dtype=bool) if joined else modes.rare
+    if part == 0.0 and most >= 3 and hidden <= HIDDEN and not rare.any():  # little for others
         return None
     ends = list(zip(modes.ended, modes.values, strict=True))
     heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
@@ -389,8 +390,13 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
     )
     if hidden > HIDDEN:
         what += (
-            f"; so few searches miss {hidden:.2g} modes, if all are found as easily, and these may "
-            f"have {hidden / (hidden + len(modes)):.0%} of the mass if they are alike"
+            f"; so few searches miss {hidden:.2g} modes, if others are found as easily, and these "
+            f"may have {hidden / (hidden + len(modes)):.0%} of the mass if they are alike"
+        )
+    if rare.any():
+        what += (
+            f"; {rare.sum()} of these places, of {modes.masses[rare].sum():.0%} of the mass, were "
+            "found less than a tenth as often as another, so that others as rare may have as much"
         )
     if modes.ended.sum() == 1:
         what = (

@@ -9,7 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ShapeError, TargetError
-from surrokit.mode.starts import ATTEMPTS, draw_positions, given_positions, spread_positions
+from surrokit.mode.starts import (
+    ATTEMPTS,
+    draw_positions,
+    given_positions,
+    reach_of,
+    spread_positions,
+)
 
 ONE = {"chains": 3, "warmup": 0, "draws": 1, "seed": 1, "progress": False}
 STILL = {**ONE, "sampler": ("random-walk", {"step_size": 1e-9})}
@@ -195,6 +201,17 @@ def test_widely_spread_positions_come_in_mirrored_pairs_on_several_scales():
         assert 0.95 * scale < np.abs(rows[:, :2]).max() <= scale
     between = 1.0 / (1.0 + np.exp(-found[:, 2]))
     assert_allclose(np.quantile(between, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.03)
+
+
+def test_where_a_mode_lies_beyond_all_starts_others_are_looked_for_as_far_away():
+    exact = sk.potential(lambda q: 0.0, parameters={"a": None, "b": None, "p": (2, 3)})
+    starts = np.zeros((4, 3))
+    assert reach_of(exact, starts, np.array([4.0, 1.0, 9.0])) is None  # p lies between its bounds
+    reach = reach_of(exact, starts, np.array([30.0, 0.0, 9.0]))
+    assert reach == pytest.approx(45.0)
+    found = spread_positions(exact, np.random.default_rng(1), 400, starts, reach)
+    assert 0.9 * reach < np.abs(found[:, :2]).max() <= reach
+    assert reach_of(exact, starts + 28.0, np.array([30.0, 28.0, 28.0])) is None  # the user's own
 
 
 def test_a_target_that_draws_its_own_starts_has_them_spread_about_their_mean():

@@ -178,6 +178,22 @@ def test_a_limit_that_allows_for_a_single_search_is_told_of(sound):
         assert not enough.verdict.named("unseen_modes")
 
 
+@pytest.mark.parametrize(("rarely", "warned"), [(4, True), (12, False)])
+def test_a_mode_of_much_mass_that_searches_hardly_find_is_warned_of(sound, rarely, warned):
+    modes = Modes(
+        positions=np.array([[0.0, 0.0], [50.0, 0.0]]),
+        values=np.zeros(2),
+        covariances=np.stack([np.eye(2)] * 2),
+        ended=np.array([90, rarely]),
+    )
+    found = judged(sound, modes=modes).verdict.named("unseen_modes")
+    assert bool(found) == warned
+    if warned:
+        assert "1 of these places, of 50% of the mass, were found less than a tenth as often" in (
+            found[0].message
+        )
+
+
 @pytest.mark.parametrize(("each", "warned"), [(2, True), (4, False)])
 def test_modes_found_as_easily_as_the_known_ones_may_be_missing(sound, each, warned):
     modes = Modes(
@@ -189,7 +205,7 @@ def test_modes_found_as_easily_as_the_known_ones_may_be_missing(sound, each, war
     found = judged(sound, modes=modes).verdict.named("unseen_modes")
     assert bool(found) == warned
     if warned:
-        assert "so few searches miss 0.41 modes, if all are found as easily" in found[0].message
+        assert "so few searches miss 0.41 modes, if others are found as easily" in found[0].message
         assert "12% of the mass if they are alike" in found[0].message
 
 

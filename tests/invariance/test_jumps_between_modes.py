@@ -66,7 +66,8 @@ def jumps():
     """Return jumps that are fitted badly."""
     first = StudentT(centre=np.full(DIM, 1.5), factor=1.2 * np.eye(DIM), degrees=5.0)
     second = StudentT(centre=np.full(DIM, -3.0), factor=np.eye(DIM), degrees=10.0)
-    return Jumps(laws=(first, second), shares=np.array([0.5, 0.5]))
+    shares = np.array([0.5, 0.5])
+    return Jumps(laws=(first, second), shares=shares, shapes=((first, second),), masses=MASSES)
 
 
 class WithoutDensity:
@@ -135,7 +136,7 @@ def test_sub_chains_with_jumps_keep_the_masses_of_modes():
     "spoil",
     [
         lambda kernel: attrs.evolve(kernel, jumps=WithoutDensity(kernel.jumps)),
-        lambda kernel: attrs.evolve(kernel, jumps=NotAfter(kernel.jumps)),
+        lambda kernel: attrs.evolve(kernel, jumps=NotAfter(attrs.evolve(kernel.jumps, shapes=()))),
         FreeConstants,
     ],
     ids=["no density of the proposal", "no palindrome", "a free constant"],

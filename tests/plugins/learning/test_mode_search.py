@@ -17,6 +17,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.mode.descent import Mode
 from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
+from surrokit.targets.differences import Differences
 from surrokit.testing.targets import Gaussian
 from surrokit_learning.approach import quotas
 from surrokit_learning.draws import normal_design
@@ -198,6 +199,23 @@ class Funnel:
 def test_a_search_that_creeps_in_the_scales_of_a_mode_is_not_at_another():
     found = [searched(Funnel(), seed).found for seed in range(20)]
     assert [len(modes) for modes in found] == [1] * 20
+
+
+def test_crescents_on_either_side_of_a_wall_are_two():
+    """Searches by values creep along to the wall, where second differences fail."""
+
+    def log_density(q):
+        x, y = np.abs(q[0] + q[1]) / np.sqrt(2.0) - 0.25, (q[0] - q[1]) / np.sqrt(2.0)
+        radius = np.hypot(x, y)
+        return -np.inf if x <= 0.0 else -0.5 * ((radius - 0.1) / 0.01) ** 2 - np.log(radius)
+
+    target = sk.potential(log_density=log_density, parameters={"q": sk.interval(-1, 1, shape=2)})
+    exact, starts = RecordingPotential(Differences(target), keep=False), [[0.9, 0.2], [-0.4, -1.2]]
+    at, rng = np.array(starts), np.random.default_rng(1)
+    search = ModeSearch(exact, at, target.value(at), limits(2))
+    while not search.over:
+        search.step(rng)
+    assert len(set(np.sign(search.found.positions.sum(axis=1)))) == 2
 
 
 # --- where they begin ---
