@@ -51,9 +51,8 @@ class Leapfrog:
         ConfigurationError
             If the metric changes with position.
         """
-        potential = hamiltonian.potential
-        value_and_gradient = with_gradient(potential).value_and_gradient
-        gradient_of = _gradient_of(potential)
+        value_and_gradient = with_gradient(hamiltonian.potential).value_and_gradient
+        gradient_of = _gradient_of(hamiltonian.potential)
         demand_kind("leapfrog", hamiltonian.metric)
         velocity = cast("Metric", hamiltonian.metric).velocity
         rows: IntArray = np.arange(len(n_steps))
@@ -95,27 +94,26 @@ class Leapfrog:
                 ~arrived, *(rows, lengths, steps, squares, positions, momenta, last)
             )
             shortest = lengths.min()
-        end = _joined(phase, arrivals)
-        finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
-        if finite.all():
-            return end, np.zeros(len(finite), dtype=np.int64)
-        # at the end of a half step before a gradient that may not be finite
-        dropped.append((rows, momenta / steps))
-        return end, np.where(finite, OK, _why_lost(hamiltonian, phase, end, dropped))
+        end, half = _joined(phase, arrivals), (rows, momenta / steps)
+        return end, _status_of(hamiltonian, phase, end, [*dropped, half])
 
 
-def _why_lost(
+def _status_of(
     hamiltonian: Hamiltonian, start: Phase, end: Phase, last: list[tuple[IntArray, FloatArray]]
 ) -> IntArray:
-    """Return the status of each path (n,) if it is lost, by the last momenta of rows.
+    """Return the status of each path (n,), of those that are lost by the last momenta of rows.
 
-    One that has gained no more speed than energy allows came to a bound.
+    One that has gained no more speed than energy allows came to a bound. Momenta are those after
+    half a kick, before a gradient that may not be finite.
     """
+    finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
+    if finite.all():
+        return np.zeros(len(finite), dtype=np.int64)
     momenta = end.momenta.copy()
     for rows, known in last:
         momenta[rows] = known
     gain = hamiltonian.kinetic(attrs.evolve(start, momenta=momenta)) - hamiltonian.kinetic(start)
-    return np.where(gain <= DIVERGENCE, NO_DENSITY, NOT_FINITE)
+    return np.where(finite, OK, np.where(gain <= DIVERGENCE, NO_DENSITY, NOT_FINITE))
 
 
 def _gradient_of(potential: Potential) -> Callable[[FloatArray], FloatArray]:

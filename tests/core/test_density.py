@@ -109,7 +109,7 @@ def _potential(target, places):
 
 
 def test_what_has_no_density_is_refused(run):
-    plain = sk.sample("gaussian", sampler="hmc", warmup=50, **SETTINGS)
+    plain = sk.sample("gaussian", sampler="hmc", **SETTINGS)
     with pytest.raises(ConfigurationError, match=r"no surrogate.*name one in surrogate="):
         plain.density  # noqa: B018
     tied = sk.potential(
@@ -118,7 +118,7 @@ def test_what_has_no_density_is_refused(run):
         parameters={"p": sk.simplex(3)},
     )
     with pytest.raises(ConfigurationError, match="tie numbers together"):
-        sk.sample(tied, **PARTS, warmup=100, **SETTINGS).density  # noqa: B018
+        sk.sample(tied, **PARTS, **SETTINGS).density  # noqa: B018
 
 
 def test_a_surrogate_without_gradient_gives_values_alone(run):

@@ -476,9 +476,9 @@ def test_bad_weights_are_refused_and_their_draws_are_warm_up():
         assert decided.any()
 
 
-@pytest.mark.parametrize(("learns", "answered"), [(True, True), (False, False)])
-def test_a_small_round_may_be_corrected_by_surrogates_of_the_rest_of_it(learns, answered):
-    """Weights of 20 draws are uneven, and a surrogate of 16 of them predicts the other four."""
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_small_uneven_round_is_not_corrected_by_surrogates_that_change_much(learns):
+    """Weights of 20 draws are uneven; though a surrogate of 16 of them predicts the other four."""
 
     def fit(evaluations, rng):
         by = 0.0 if learns and len(evaluations.positions) > 18 else 0.35
@@ -489,14 +489,8 @@ def test_a_small_round_may_be_corrected_by_surrogates_of_the_rest_of_it(learns, 
     run = weigh(
         surrogate=sk.batch_surrogate(fit), max_calls=42, explorer=("rounds", {"evaluations": 12})
     )
-    assert (run.answer is not None) == answered
-    if answered:
-        (found,) = run.answer.rounds
-        assert len(found) == 20
-        assert found.variance < 1e-10
-        assert not misses(run.answer, truths_of_normal())
-    else:
-        assert "20 weights tell of their tail only where" in warned(run, "unchecked")[0]
+    assert run.answer is None
+    assert "20 weights tell of their tail only where" in warned(run, "unchecked")[0]
 
 
 def test_draws_of_refused_rounds_are_not_kept(monkeypatch):
