@@ -198,7 +198,7 @@ def moons() -> Case:
         shares=np.full(2, 0.5),
         box=(-1.0, 1.0),
         bounded=True,
-        log_z=_on_grid(log_density, -1.0, 1.0, 700),
+        log_z=_on_grid(log_density, -1.0, 1.0, 2000),
     )
 
 

@@ -27,9 +27,8 @@ class AdaptiveLeapfrog:
     least number of parts, a power of two, at which all energies along it lie within ``max_error``.
     That number depends on where the step starts, so it must be found from the end as well: where
     fewer parts would do on the way back, or would cross a bound, the step is ``NOT_REVERSIBLE``.
-    What is left is one-to-one
-    and undone by the same rule, and keeps volume, as the number of parts is constant almost
-    everywhere nearby.
+    What is left is one-to-one and undone by the same rule, and keeps volume, as the number of parts
+    is constant almost everywhere nearby.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Leapfrog:
         squares = steps * steps
         momenta = last = phase.momenta * steps - 0.5 * squares * phase.cache["gradient"]
         arrivals: list[tuple[IntArray, Phase]] = []
-        dropped: list[tuple[IntArray, FloatArray]] = []  # with the last momenta that were finite
+        lost: list[tuple[IntArray, FloatArray, FloatArray]] = []  # with the last finite momenta
         done, shortest = 0, lengths.min() if len(rows) else 0
         while len(rows):
             check_deadline()
@@ -69,7 +69,7 @@ class Leapfrog:
             positions = positions + velocity(momenta)
             if not all_finite(positions):
                 going = np.asarray(np.isfinite(positions).all(axis=1))
-                dropped.append((rows[~going], (last / steps)[~going]))
+                lost.append((rows[~going], last[~going], steps[~going]))
                 rows, lengths, steps, squares, positions, momenta = _only(
                     going, *(rows, lengths, steps, squares, positions, momenta)
                 )
@@ -94,24 +94,27 @@ class Leapfrog:
                 ~arrived, *(rows, lengths, steps, squares, positions, momenta, last)
             )
             shortest = lengths.min()
-        end, half = _joined(phase, arrivals), (rows, momenta / steps)
-        return end, _status_of(hamiltonian, phase, end, [*dropped, half])
+        lost.append((rows, momenta, steps))  # after half a kick, before a gradient that may be NaN
+        end = _joined(phase, arrivals)
+        return end, _status_of(hamiltonian, phase, end, lost)
 
 
 def _status_of(
-    hamiltonian: Hamiltonian, start: Phase, end: Phase, last: list[tuple[IntArray, FloatArray]]
+    hamiltonian: Hamiltonian,
+    start: Phase,
+    end: Phase,
+    lost: list[tuple[IntArray, FloatArray, FloatArray]],
 ) -> IntArray:
-    """Return the status of each path (n,), of those that are lost by the last momenta of rows.
+    """Return the status of each path (n,), by rows, the last momenta times steps, and steps.
 
-    One that has gained no more speed than energy allows came to a bound. Momenta are those after
-    half a kick, before a gradient that may not be finite.
+    A path that is lost without having gained more speed than energy allows came to a bound.
     """
     finite = np.isfinite(end.cache["value"]) & np.isfinite(end.momenta).all(axis=1)
     if finite.all():
         return np.zeros(len(finite), dtype=np.int64)
     momenta = end.momenta.copy()
-    for rows, known in last:
-        momenta[rows] = known
+    for rows, known, steps in lost:
+        momenta[rows] = known / steps
     gain = hamiltonian.kinetic(attrs.evolve(start, momenta=momenta)) - hamiltonian.kinetic(start)
     return np.where(finite, OK, np.where(gain <= DIVERGENCE, NO_DENSITY, NOT_FINITE))
 

@@ -341,8 +341,7 @@ def more_starts(
     farthest = others[np.argsort(-np.linalg.norm(others - mode, axis=1), kind="stable")]
     if not n:
         return farthest
-    within = {} if reach is None else {"reach": reach}
-    families, dim = [farthest, spread_positions(exact, rng, n, others, **within)], len(mode)
+    families, dim = [farthest, spread_positions(exact, rng, n, others, reach)], len(mode)
     if INITIAL not in exact.capabilities and reach is None:
         draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
         axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]

@@ -61,9 +61,8 @@ def default_size(dim: int, n_values: int, n_gradients: int, fine: bool = False) 
     dimensions many evaluations, as of earlier questions, do not make many nodes worth their time.
     """
     if n_gradients and fine:
-        return int(
-            np.clip((n_values + dim * n_gradients) // 2, 400, max(400, min(150 * dim, 3000)))
-        )
+        most = int(np.clip(150 * dim, 400, 3000))
+        return int(np.clip((n_values + dim * n_gradients) // 2, 400, most))
     if n_gradients:
         return int(np.clip(100 * dim, 400, 1000))
     return min(200 * dim, int(np.clip(2 * n_values, 1000, 2000)))

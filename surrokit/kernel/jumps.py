@@ -290,7 +290,7 @@ class _Map:
         return cls(
             means=np.stack([shape.centre for shape in shapes]),
             factors=factors,
-            inverses=np.asarray(np.linalg.inv(factors)),
+            inverses=np.stack([shape._whitener.T for shape in shapes]),
             determinants=np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
             masses=masses,
         )

@@ -127,14 +127,14 @@ def spread_positions(
     rng: np.random.Generator,
     n: int,
     starts: FloatArray | None = None,
-    reach: float = 4.0 * SPREAD,
+    reach: float | None = None,
 ) -> FloatArray:
     """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
 
     They come in pairs, mirrored about a centre. If the target draws its own starts, positions are
     such starts, and in every second pair twice as far from the centre. Otherwise parameters
     between two bounds are uniform between them, and all others are uniform within half of the
-    reach, in spreads, and all of it, in turn.
+    reach and all of it, in turn: in spreads, by default four times the distance of starts.
 
     Chains begin at ``starts (m, dim)``: numbers that start farther away than they are drawn are the
     user's own, and positions are spread about them.
@@ -147,6 +147,7 @@ def spread_positions(
         away = (draws[500:] - centre) * np.resize([1.0, 2.0], half)[:, None]
     else:
         uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
+        reach = 4.0 * SPREAD if reach is None else reach
         away = reach * spread * np.resize([0.5, 1.0], half)[:, None] * uniform
         between = transform_of(target).between & (centre == 0.0) & (spread == 1.0)
         away[:, between] = 2.0 * np.arctanh(uniform[:, between])

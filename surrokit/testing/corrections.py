@@ -177,15 +177,13 @@ def check_failures_rejected(on: _Moves) -> None:
     failing: Potential = _NaNNear(on.target, new[last])
     failing = failing if _by_rows(on.make) else Fenced(failing, 10.0)
     after, info = near.decide(near.start(), failing, positions=new, log_correction=c, status=status)
-    names = [each.name for each in bad]
-    reasons = ["U is inf", "U is NaN or inf", "log_correction is NaN", *names, "U is NaN"]
+    reasons = ["U is inf", "U is NaN or inf", "log_correction is NaN"]
+    reasons += [*(each.name for each in bad), "U is NaN"]
     for i, reason in enumerate(reasons):
         must.hold(not info.accepted[i], f"a proposal was accepted although {reason}")
         must.equal(after.positions[i], near.old[i], f"a position, where {reason},")
-    must.hold(
-        info.accepted[last + 1 :].all(),
-        "good proposals beside failed ones must be decided as usual",
-    )
+    decided = info.accepted[last + 1 :].all()
+    must.hold(decided, "good proposals beside failed ones must be decided as usual")
 
 
 @on_moves()
