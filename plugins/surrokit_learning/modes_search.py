@@ -42,6 +42,9 @@ are hidden, below which none are made once two searches have found each of sever
 CLOSE = 0.01
 """Nats above a mode at which a search may end: 0.14 standard deviations away."""
 
+FAR = 5
+"""Further searches for each dimension after the second, where one mode lies beyond all starts."""
+
 LATER = 20
 """Evaluations that a later search may take, or twice those of the first one if these are more."""
 
@@ -183,8 +186,17 @@ class ModeSearch:
 
     @property
     def _astray(self) -> int:
-        """How much more to look for modes where the first one lies beyond all starts."""
-        return 0 if self._reach is None else 2 * self._limits.beside
+        """How much more to look where the first mode lies beyond all starts.
+
+        A plane is full of the usual ones; in more dimensions more may be hidden. What is found
+        there says that as much again is worth it.
+        """
+        if self._reach is None:
+            return 0
+        most, modes = self._limits.beside, self._modes
+        if modes is not None and np.count_nonzero(modes.matters) > 1:
+            return 2 * most
+        return min(FAR * max(self._exact.dim - 2, 0), most)
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""

@@ -177,6 +177,21 @@ def test_equal_starts_are_searched_from_once():
     assert len(np.unique(search.starts, axis=0)) == len(search.starts) > 3
 
 
+def test_one_mode_beyond_all_starts_takes_few_searches_and_two_take_many():
+    """Nothing declared says where modes are, so that others may be as far away."""
+
+    def search(dim=2, **place):
+        return searched(
+            TwoNormals(dim=dim, hessian_too=True, **place), allowed=limits(dim, beside=40)
+        )
+
+    far = search(offset=20.0, apart=0.0)
+    assert len(far.led) == len(search(apart=0.0).led) == 10
+    assert far.n_evaluated < 40
+    assert len(search(offset=20.0, apart=0.0, dim=5).led) == 12 + 15  # more may hide there
+    assert len(search(apart=40.0).led) > 60
+
+
 class Funnel:
     """A normal whose sd is the exponential of half another's, by gradients."""
 
