@@ -539,7 +539,7 @@ class SummedTerms:
         with L the ``factor (dim, dim)``; where bounds are those of a ball, for c = ``about (dim,)``
         and positions with |L^-1 (q - c)| <= 1.
         """
-        ball = Ball(centre=about, radius=1.0) if self._local else None
+        ball = Ball(centre=about, radius=np.sqrt(len(about))) if self._local else None
         bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))
         return np.asarray(bounds, dtype=np.float64)
 
