@@ -146,6 +146,15 @@ class Modes:
         return np.asarray(_shares(self.laplace) >= NEGLIGIBLE)
 
     @property
+    def doubtful(self) -> BoolArray:
+        """Which modes are neglected for their volume alone, in more than ten dimensions, (k,).
+
+        There few gradients leave volumes unknown by many nats. They are nearly as high as another.
+        """
+        high = self.values <= self.values.min() + 3.0
+        return np.asarray(high & ~self.matters & (self.positions.shape[1] > 10))
+
+    @property
     def covariance(self) -> FloatArray:
         """Covariance of the mixture of all Laplace approximations, shape (dim, dim)."""
         away = self.positions - self.masses @ self.positions

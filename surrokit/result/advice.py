@@ -379,7 +379,9 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
     hidden = 0.0 if joined else modes.hidden
     rare = np.zeros(len(modes), dtype=bool) if joined else modes.rare
-    if part == 0.0 and most >= 3 and hidden <= HIDDEN and not rare.any():  # little for others
+    doubtful = 0 if joined else int(np.count_nonzero(modes.doubtful))
+    alarming = hidden > HIDDEN or rare.any() or doubtful
+    if part == 0.0 and most >= 3 and not alarming:  # little for others
         return None
     ends = list(zip(modes.ended, modes.values, strict=True))
     heights = ", ".join(f"{ended} at potential {value:.6g}" for ended, value in ends[:6])
@@ -397,6 +399,11 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
         what += (
             f"; {rare.sum()} of these places, of {modes.masses[rare].sum():.0%} of the mass, were "
             "found less than a tenth as often as another, so that others as rare may have as much"
+        )
+    if doubtful:
+        what += (
+            f"; {doubtful} of these places, nearly as high as the highest, were neglected for their "
+            "volumes, which few gradients leave unknown in so many dimensions"
         )
     if modes.ended.sum() == 1:
         what = (
