@@ -182,7 +182,7 @@ def test_a_path_that_leaves_the_support_stops_there():
 def test_points_beyond_a_bound_say_nothing_of_the_step_size():
     flat = Fenced(Gaussian(mean=(0.0, 0.0), covariance=1e12 * np.eye(2)), 1.0)
     sampler = kernel(potential=flat)
-    q = np.zeros((50, 2))
+    q = np.tile([0.9, 0.0], (50, 1))
     state = ChainState(positions=q, values=flat.value(q), cache=sampler.cache(q))
     proposal = sampler.propose(state, np.random.default_rng(8))
     outside = proposal.status == Status.NO_DENSITY
