@@ -402,8 +402,8 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
         )
     if doubtful:
         what += (
-            f"; {doubtful} of these places, nearly as high as the highest, were neglected for their "
-            "volumes, which few gradients leave unknown in so many dimensions"
+            f"; {doubtful} of these places, nearly as high as the highest, were neglected for "
+            "their volumes, which few gradients leave unknown in so many dimensions"
         )
     if modes.ended.sum() == 1:
         what = (
