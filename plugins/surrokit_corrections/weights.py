@@ -143,8 +143,9 @@ class Weights:
         length = self.warmup + -(-1024 // self.chains) * len(STEPS)  # 1024 draws with each step
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
-        umbrella = umbrella.normalise(umbrella.potential.value(positions))
-        return OuterSample(positions=positions, chances=umbrella.chances)
+        values = umbrella.potential.value(positions)
+        umbrella = umbrella.normalise(values)
+        return OuterSample(positions=positions, values=values, chances=umbrella.chances)
 
     def _starts(
         self,

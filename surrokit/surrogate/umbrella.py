@@ -72,12 +72,10 @@ class Edges:
         """Return at how many edges the target goes on where the surrogate ends.
 
         There V is so many nats above U, ``exact (n,)`` with an offset, where the target is as
-        likely as at typical draws; half as many where that is so at several edges.
+        likely as at typical draws.
         """
         matched = exact + offset
-        excess = np.where(matched <= self.typical, self.values - matched, -np.inf)
-        several = int((excess > 0.5 * too_high).sum())
-        return several if several > 1 else int((excess > too_high).sum())
+        return int(((matched <= self.typical) & (self.values - matched > too_high)).sum())
 
 
 RAREST = 1e-5
