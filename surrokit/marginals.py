@@ -174,7 +174,8 @@ def fit_scales(
         return None
     units = (positions - centre) / spread
     slopes, governs, governed = _dependence(units)
-    if not governs.any():
+    # scales are few: where most parameters are taken for one, chains have yet to mix
+    if not governs.any() or 2 * governs.sum() > dim + 2:
         return None
     pulled = None if gradients is None else gradients * spread
     found = _fit_widths(units, pulled, governed, governs, slopes)
@@ -322,7 +323,7 @@ def _matched(
             jacobian = np.hstack([by_mean, widths * (pulled + away)[:, None]])
             curvature = jacobian.T @ jacobian
             damped = curvature + damping * np.diag(np.diag(curvature) + 1e-12)
-            step = -np.linalg.pinv(damped, hermitian=True) @ (jacobian.T @ left)
+            step = -np.linalg.solve(damped, jacobian.T @ left)
             found = parts(now + step)
             if not np.square(found[0] - found[1]).sum() < np.square(left).sum():
                 damping *= 10.0

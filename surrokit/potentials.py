@@ -517,7 +517,7 @@ class SummedTerms:
     """The terms of a ``target`` with capability ``rows``, some of them for a surrogate to copy.
 
     None of this counts as an exact call: time spent on a copy is time spent on the surrogate, in
-    proportion to its rows. ``local`` says whether bounds hold in balls alone.
+    proportion to its rows. ``local`` says whether bounds are sharper in balls.
     """
 
     _target: Terms = attrs.field(alias="target")
@@ -537,9 +537,9 @@ class SummedTerms:
 
         psi_i with |U_i - its expansion to second order at c| <= psi_i |L^-1 (q - c)|^3 for any c,
         with L the ``factor (dim, dim)``; where bounds are those of a ball, for c = ``about (dim,)``
-        and positions with |L^-1 (q - c)| <= 1.
+        and positions with |L^-1 (q - c)| <= sqrt(dim), about where draws are.
         """
-        ball = Ball(centre=about, radius=1.0) if self._local else None
+        ball = Ball(centre=about, radius=np.sqrt(len(about))) if self._local else None
         bounds = self._target.row_bounds(factor, **of_order(USUAL_ORDER, ball))
         return np.asarray(bounds, dtype=np.float64)
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 import surrokit as sk
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import TargetError
+from surrokit.potentials import terms_of
 from surrokit.testing.rows import Summed
 from surrokit.testing.wrappers import Wrapped
 
@@ -32,6 +33,14 @@ def test_single_rows_are_counted_and_passes_over_all_of_them():
     expansion.value(BEFORE)
     recording.select(ROWS).value(BEFORE)
     assert counted(recording) == {"hessian": 1, "rows": 43 + 3}
+
+
+def test_terms_that_bend_only_where_many_dimensions_reach_count_among_those_to_copy():
+    # draws in 49 dimensions lie seven standard deviations from the mode
+    target = sk.make("potential", "logistic", design=np.eye(49), response=np.zeros(49))
+    flat, bent = np.full(49, -8.0), np.zeros(49)
+    bounds = [terms_of(target).row_bounds(np.eye(49), about).sum() for about in (flat, bent)]
+    assert bounds[0] > 0.5 * bounds[1]
 
 
 def test_recorded_expansions_say_what_the_targets_do():
