@@ -28,7 +28,7 @@ from surrokit.kernel.jumps import jumps_of
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
-from surrokit.potentials import CovariancePotential, Potential, unnormalized_of
+from surrokit.potentials import CovariancePotential, Potential, straight_of, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
@@ -268,7 +268,7 @@ class Weighing:
                 learnt=self._learning.n_observed,
                 realisations=realisations,
             )
-            constant = bridge(process.value, sample.positions, self._rng)
+            constant = _bridge(process, sample, self._rng)
         self._accepted[:] = [
             _Accepted(
                 round=fresh,
@@ -590,5 +590,6 @@ def _still(chains: int) -> StepInfo:
 
 def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
-    law = jumps_of(surrogate)
-    return bridge(surrogate.value, sample.positions, rng, values=sample.values, law=law)
+    straight, law = straight_of(surrogate), jumps_of(surrogate)
+    draws = straight.apply(sample.flat).reshape(sample.positions.shape)
+    return bridge(straight.potential.value, draws, rng, values=sample.values, law=law)

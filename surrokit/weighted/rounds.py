@@ -194,7 +194,7 @@ class CrossFit:
     log_surrogate_weights : ndarray of shape (n,)
         Log of e_k for each evaluation, with its own k.
     spread
-        The largest variance of r_k over draws of V, or of their part in its mean over all.
+        The largest variance of r_k over draws of V.
     """
 
     density_ratios: FloatArray
@@ -212,10 +212,14 @@ class CrossFit:
     def improves(self, found: Round) -> bool:
         """Return whether a round gains by them, for all that it shows.
 
-        Where the variance of a ratio is large, draws of one surrogate say little of the other. A
-        small round cannot tell whether surrogates that change much in a tail are right there.
+        Where the variance of a ratio is large, draws of one surrogate say little of the other, nor
+        do those farther out. A small round cannot tell whether surrogates that change much in a
+        tail are right there.
         """
-        if self.complaint is not None or (len(found) < FEWEST and self.spread > EVEN):
+        of_all = np.square(self.density_ratios - found.looked_at_weights).mean(axis=(1, 2))
+        if self.complaint is not None or of_all.max() > 1.0:
+            return False
+        if len(found) < FEWEST and self.spread > EVEN:
             return False
         return self.apply(found).variance < found.variance
 
@@ -255,11 +259,10 @@ def cross_fit(
         log_surrogate_weights[own] += here - level
     density_ratios = np.array(found)
     at_draws = (density_ratios / looked_at.weights)[..., : looked_at.n_draws]
-    apart = np.square(density_ratios - looked_at.weights)
     return CrossFit(
         density_ratios=density_ratios,
         log_surrogate_weights=log_surrogate_weights,
-        spread=float(max(at_draws.var(axis=(1, 2)).max(), apart.mean(axis=(1, 2)).max())),
+        spread=float(at_draws.var(axis=(1, 2)).max()),
     )
 
 
