@@ -6,7 +6,16 @@ from typing import cast
 
 import numpy as np
 
-from surrokit.interfaces import OK, Hamiltonian, Integrator, Metric, Phase, Proposal, Status
+from surrokit.interfaces import (
+    NO_DENSITY,
+    OK,
+    Hamiltonian,
+    Integrator,
+    Metric,
+    Phase,
+    Proposal,
+    Status,
+)
 from surrokit.kernel.hamiltonian import (
     DIVERGENCE,
     copy_phase,
@@ -66,7 +75,7 @@ class Half:
     The halves that are sound so far are ``rows (m,)``. Of these are ``point`` (the newest one),
     ``sample`` (one drawn by weight), ``log_weight``, ``momentum_sum``, ``lowest`` and ``highest``.
     Of all, once they are finished, are ``acceptance (n,)``, the sum over points of
-    min(1, exp(H(start) - H)), ``n_steps`` and ``divergent``.
+    min(1, exp(H(start) - H)), ``n_steps``, ``divergent``, and which came ``beyond`` the density.
     """
 
     def __init__(
@@ -88,6 +97,7 @@ class Half:
         self.acceptance: FloatArray = np.zeros(n)
         self.n_steps: IntArray = np.zeros(n, dtype=np.int64)
         self.divergent: BoolArray = np.zeros(n, dtype=bool)
+        self.beyond: BoolArray = np.zeros(n, dtype=bool)
         self._start_energy, self._log_uniforms = start_energy, log_uniforms
         self._accepted: FloatArray = np.zeros(n)  # of those still going on
         self._done = 0
@@ -109,6 +119,7 @@ class Half:
         if status.any() or not kept.all():
             kept &= status == OK
             self.divergent[self.rows[~kept & (status != Status.NOT_REVERSIBLE)]] = True
+            self.beyond[self.rows[status == Status.NO_DENSITY]] = True
             energy = energy[kept]
             self._keep(kept)
         self._weigh(self._start_energy - energy)
@@ -187,6 +198,7 @@ class Trajectories:
         self._active = np.flatnonzero(np.isfinite(self._energy))
         self._moved: BoolArray = np.zeros(n, dtype=bool)
         self._divergent: BoolArray = ~np.isfinite(self._energy)
+        self._beyond: BoolArray = np.zeros(n, dtype=bool)
         self._acceptance: FloatArray = np.zeros(n)
         self._n_steps: IntArray = np.zeros(n, dtype=np.int64)
 
@@ -200,6 +212,7 @@ class Trajectories:
         self._acceptance[rows] += half.acceptance
         self._n_steps[rows] += half.n_steps
         self._divergent[rows] |= half.divergent
+        self._beyond[rows] |= half.beyond
         self._active = rows[half.rows]
         self._join(half, side[half.rows], 2 ** (depth + 1))
         return len(self._active) > 0
@@ -250,18 +263,19 @@ class Trajectories:
 
     def draw(self) -> Proposal:
         """Return the point drawn from each path as a proposal."""
-        n_steps = np.maximum(self._n_steps, 1)
-        acceptance = self._acceptance / n_steps  # mean over the points of min(1, exp(H(start) - H))
+        # mean over the points of min(1, exp(H(start) - H)); shorter steps cross a bound, too
+        within = self._n_steps - self._beyond
+        acceptance = self._acceptance / np.maximum(within, 1)
         log_correction = self._sample.cache["value"] - self._value
         return Proposal(
             positions=self._sample.positions,
             log_correction=np.where(self._moved, log_correction, 0.0),
             moved=self._moved,
-            status=np.full(len(n_steps), OK, dtype=np.int64),
+            status=np.where(self._beyond & (within == 0), NO_DENSITY, OK),
             cache=self._sample.cache,
             source=self._hamiltonian.potential,
             log_path_ratio=np.log(np.maximum(acceptance, np.finfo(np.float64).tiny)),
-            n_steps=n_steps,
+            n_steps=np.maximum(self._n_steps, 1),
             divergent=self._divergent,
             energy=self._energy,
         )

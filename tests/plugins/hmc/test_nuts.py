@@ -179,6 +179,18 @@ def test_a_path_that_leaves_the_support_stops_there():
     assert np.isfinite(fenced.value(proposal.positions)).all()
 
 
+def test_points_beyond_a_bound_say_nothing_of_the_step_size():
+    flat = Fenced(Gaussian(mean=(0.0, 0.0), covariance=1e12 * np.eye(2)), 1.0)
+    sampler = kernel(potential=flat)
+    q = np.tile([0.9, 0.0], (50, 1))
+    state = ChainState(positions=q, values=flat.value(q), cache=sampler.cache(q))
+    proposal = sampler.propose(state, np.random.default_rng(8))
+    outside = proposal.status == Status.NO_DENSITY
+    assert 0 < outside.sum() < 50
+    assert not proposal.moved[outside].any()
+    assert_allclose(proposal.log_path_ratio[~outside], 0.0, atol=1e-9)
+
+
 def test_energies_of_a_path_differ_by_no_more_than_the_limit(rng):
     """Both of its ends count, so that it does not matter from which of its points it began."""
     start = Phase(positions=np.zeros((2, 2)), momenta=np.ones((2, 2)), cache={})
