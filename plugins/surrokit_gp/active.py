@@ -37,6 +37,7 @@ from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
     QuadraticProcess,
     about_lowest,
+    fit_bent_by_values,
     fit_likelier,
     flat_from,
     follow_quadratic,
@@ -280,6 +281,7 @@ class _Search:
         self.bend = Bend.none(positions.shape[1])  # of the next process, as is its whitening
         self.whitening: Whitening | None = None  # None before there is one
         self.curved: tuple[Bend, Whitening] | None = None  # others that are tried
+        self.n_tried = 0  # values when coordinates were last sought by them
         self.logs: FloatArray | None = None  # log scales of the last process
         self.looked_about = False  # by the last batch
         self.spread = HOTTEST  # root mean square of V - U at draws of late
@@ -413,6 +415,9 @@ class _Search:
         rows = TrainingRows.of(found, "full")
         fitted = QuadraticProcess.fit(rows, whitening, self.logs, bend=self.bend, reach=self.reach)
         fitted = fit_likelier(fitted, rows, [self.curved], self.logs, reach=self.reach)
+        if len(rows) >= 1.1 * self.n_tried:
+            self.n_tried = len(rows)
+            fitted = fit_bent_by_values(fitted, rows, self.logs, reach=self.reach)
         self.bend, self.whitening = fitted.bend, fitted.whitening
         return fitted
 

@@ -441,6 +441,9 @@ def refocus(whitening: Whitening, draws: FloatArray, temperature: float = 1.0) -
 LIKELIER = 3.0
 """Nats by which curved coordinates have to be likelier than the present ones."""
 
+OF_MANY = 8.0
+"""The same for the likeliest of some hundred."""
+
 
 def straighten(draws: FloatArray, temperature: float = 1.0) -> tuple[Bend, Whitening] | None:
     """Return curved coordinates in which draws (n, dim) are straight; None where they are so.
@@ -459,19 +462,59 @@ def fit_likelier(
     rows: TrainingRows,
     curved: Sequence[tuple[Bend, Whitening] | None],
     start: FloatArray | None,
+    least: float = LIKELIER,
     **how: Any,
 ) -> QuadraticProcess:
     """Return a process in one of these curved coordinates if it is likelier, or the fitted one.
 
-    Log scales are sought from a ``start`` as in :meth:`QuadraticProcess.fit`. Coordinates in which
-    values cannot be fitted are left out.
+    That is, by at ``least`` so many nats. Log scales are sought from a ``start`` as in
+    :meth:`QuadraticProcess.fit`. Coordinates in which values cannot be fitted are left out.
     """
     best = fitted
     for bend, whitening in filter(None, curved):
         with contextlib.suppress(SurrogateFitError):
             other = QuadraticProcess.fit(rows, whitening, start, bend=bend, **how)
             best = max(best, other, key=lambda each: each.log_likelihood)
-    return best if best.log_likelihood >= fitted.log_likelihood + LIKELIER else fitted
+    return best if best.log_likelihood >= fitted.log_likelihood + least else fitted
+
+
+def _bend_by_values(
+    rows: TrainingRows, bend: Bend, whitening: Whitening
+) -> tuple[Bend, Whitening] | None:
+    """Return the likeliest coordinates in which one number loses more of the square of another.
+
+    That is, of all pairs, or where there is a bend more or less of its own. Draws of a process that
+    follows one arm of a curved mass are straight, while its values say that it is curved.
+    Likelihoods are those of the usual scales; None where values are too few or have noise.
+    """
+    dim = rows.dim
+    if dim == 1 or len(rows) < 5 * dim or (rows.noise_sd != 0.0).any():
+        return None
+    found, sds = scales_of(scale_table(dim, rows.noise_sd)[0])
+    spread, units = np.sqrt(np.square(whitening.factor).sum(axis=1)), np.eye(dim)
+    shifts = spread[:, None] * units
+    bends = [
+        Bend(centre=whitening.mean, direction=units[i] / spread[i], shift=part * shifts[j])
+        for i, j in np.argwhere(units == 0.0)
+        for part in (-0.5, 0.5)
+    ]
+    if not bend.changes_nothing:
+        bends = [attrs.evolve(bend, shift=part * bend.shift) for part in (0.6, 1.5, 2.2)]
+    likelihoods = np.full(len(bends), -np.inf)
+    for k, each in enumerate(bends):
+        with contextlib.suppress(SurrogateFitError):
+            equations = _equations(rows, each, whitening)[1]
+            likelihoods[k] = condition(equations, found, sds)[0].log_likelihood
+    return bends[int(np.argmax(likelihoods))], whitening
+
+
+def fit_bent_by_values(
+    fitted: QuadraticProcess, rows: TrainingRows, start: FloatArray | None, **how: Any
+) -> QuadraticProcess:
+    """Return a process bent as its values say where that is likelier, or the fitted one."""
+    least = OF_MANY if fitted.bend.changes_nothing else LIKELIER
+    curved = [_bend_by_values(rows, fitted.bend, fitted.whitening)]
+    return fit_likelier(fitted, rows, curved, start, least, **how)
 
 
 @attrs.frozen(kw_only=True)
@@ -537,9 +580,11 @@ class QuadraticProcessLearner(KeepingLearner):
                     break
                 whitening = refocus(whitening, draws)
                 fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
-            for turn in range(0 if known else 3):
+            for turn in range(0 if known else 8):
                 curved = [straighten(draws), None if turn else self._curved]
                 other = fit_likelier(fitted, rows, curved, fitted.logs, wide=True)
+                if other is fitted:
+                    other = fit_bent_by_values(fitted, rows, fitted.logs, wide=True)
                 if other is fitted:
                     break
                 fitted = other

@@ -240,6 +240,7 @@ def test_a_killed_calibration_finds_what_it_evaluated(tmp_path, right):
     assert again.total_calls <= whole.total_calls - 79 + RANKED
 
 
+@pytest.mark.long
 def test_a_run_is_a_prior_whose_data_count_in_each_posterior():
     """False alarms: 1 in 100. Twice as large errors are found beside the data of the run."""
     target = linear()

@@ -175,6 +175,7 @@ def test_a_cheap_model_that_always_fails_costs_no_exactness():
     assert np.isfinite(run.draws).all()
 
 
+@pytest.mark.long
 def test_outputs_of_a_cheap_map_are_corrected_and_a_run_is_a_cheap_model():
     def target(shift):
         return sk.forward_potential(

@@ -245,6 +245,7 @@ def test_forward_maps_have_derivatives_by_what_is_tied(rng, differences):
     np.testing.assert_allclose(run["w"].sum(axis=-1), 1.0)
 
 
+@pytest.mark.long
 def test_paid_evaluations_are_led_to_the_line(rng):
     at = rng.dirichlet(np.ones(3), size=30)
     target = sk.potential(

@@ -43,6 +43,7 @@ def run(model):
     return sk.sample(target, **PARTS, **SETTINGS)
 
 
+@pytest.mark.long
 def test_the_density_is_normalised_and_ends_where_the_support_does(run):
     axes = np.linspace(1.4, 2.6, 300), np.linspace(0.3, 1.2, 300)
     cell = np.prod([axis[1] - axis[0] for axis in axes])

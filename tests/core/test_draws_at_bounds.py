@@ -96,6 +96,7 @@ def test_a_penalty_outside_the_support_makes_the_draws_of_an_infinite_one(sample
 
 
 @QUIET
+@pytest.mark.long
 def test_a_penalty_costs_a_default_run_no_more_calls_than_an_infinite_one():
     options = {"max_calls": 120, "seed": 1, "progress": False}
     penalised, infinite = (sk.sample(box(each), **options) for each in (-1e30, -math.inf))

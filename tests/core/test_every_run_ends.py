@@ -367,6 +367,7 @@ def test_steps_are_noticed_and_differences_left_aside(monkeypatch):
     assert run.draws.shape[1] > 0
 
 
+@pytest.mark.long
 def test_a_flat_density_in_a_box_is_sampled():
     def log_density(q):
         return 0.0 if -1.0 < q[0] < 1.0 else -math.inf

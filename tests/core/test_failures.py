@@ -485,6 +485,7 @@ def test_a_noisy_model_is_told(fails):
     assert finding.warns
 
 
+@pytest.mark.long
 def test_estimates_of_a_density_are_drawn_from_without_differences():
     """Chains keep the estimate at their position (Andrieu and Roberts 2009)."""
     rng = np.random.default_rng(2)

@@ -207,6 +207,7 @@ def test_they_are_shown_where_parameters_are(tmp_path):
         run["third"]
 
 
+@pytest.mark.long
 def test_the_mean_under_weights_is_that_of_evaluated_draws_and_of_lines_along_all():
     run = sk.sample(DOORS["density"][0](Decay()), **WEIGHTS)
     assert run.answer is not None

@@ -306,6 +306,7 @@ def test_what_does_not_reach_is_refused_with_the_calls_that_it_takes(asked, obse
 
 
 @pytest.mark.filterwarnings("ignore:there was one round", "ignore:the standard deviation of")
+@pytest.mark.long
 def test_a_scale_that_is_estimated_learns_from_what_is_known(asked):
     """Twenty calls for three numbers; a start takes more without."""
     target = kept(Decay(), asked).posterior(data=DATA, noise_sd="estimate", prior=None)

@@ -108,6 +108,7 @@ def test_the_rest_of_a_prior_gets_its_posterior(parts, failure):
 
 
 @pytest.mark.parametrize("parts", MOST_UNLIKE)
+@pytest.mark.long
 def test_failures_by_chance_are_recognised_and_retried(parts):
     def chance(rng):
         return lambda q: crash(q) if rng.random() < 0.1 else 0.0

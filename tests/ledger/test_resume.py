@@ -217,7 +217,10 @@ def perturb(path, number, *, move=False, is_over=False):
         change(path, FORGET_ACCOUNT)
 
 
-@pytest.mark.parametrize("kind", ["hmc", "automatic", "weights"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("kind", ["hmc", pytest.param("automatic", marks=LONG), "weights"])
 def test_a_run_that_departs_by_a_last_bit_begins_anew(kind, whole, tmp_path):
     run, path = whole(kind)
     held = cut(path, tmp_path / "a")

@@ -24,6 +24,7 @@ def test_the_same_run_pays_for_nothing(target, tmp_path):
     assert paid.n == 1  # the check that the target is the same
 
 
+@pytest.mark.long
 def test_a_surrogate_learns_from_runs_of_its_target_in_several_files(whole, tmp_path):
     target, settings = KINDS["sub-chain"]
     other = tmp_path / "other"

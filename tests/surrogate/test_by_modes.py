@@ -173,7 +173,7 @@ def two_normals(dim):
     return sk.potential(value_and_gradient=both, dim=dim, batched=True)
 
 
-@pytest.mark.parametrize("dim", [2, 10])
+@pytest.mark.parametrize("dim", [2, pytest.param(10, marks=pytest.mark.long)])
 def test_two_modes_are_weighed_rightly_for_few_calls(dim):
     """The share is right but for a probability of 6e-5."""
     run = sk.sample(

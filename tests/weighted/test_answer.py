@@ -93,6 +93,7 @@ def test_error_bars_without_the_chains_part_do_not_hold(rng):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_rounds_combined_by_noisy_precisions_have_bias(rng):
     """Both are looked at over 400 answers of five rounds with skewed weights, at 4.5 errors."""
     draws = chains(rng, draws=500)

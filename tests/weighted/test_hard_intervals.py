@@ -71,6 +71,7 @@ def decay():
     return sk.potential(value_and_gradient=both, dim=3, batched=True)
 
 
+@pytest.mark.long
 def test_sharpened_means_are_right_where_the_surrogate_errs_along_a_slow_direction():
     """The second number follows the modes, whose shares the surrogate has wrong: E q1 = 0.1."""
     run = sk.sample(

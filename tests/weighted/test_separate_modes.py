@@ -55,6 +55,7 @@ def weighed(seed):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_masses_are_right_within_their_errors_whatever_the_draws_shares():
     """Of 40 estimates the mean square of z is below 1.7 but for a probability of 0.002."""
     found = [weighed(seed) for seed in range(40)]

@@ -227,6 +227,7 @@ def test_values_whose_weights_are_rejected_still_have_draws_a_density_and_an_evi
         assert found.effective == 0.0
 
 
+@pytest.mark.long
 def test_a_normal_density_has_weighted_answers_from_seventy_values():
     sds = np.arange(1.0, 6.0)
 

@@ -82,6 +82,10 @@ def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     np.testing.assert_allclose(straight.potential.value(straight.apply(at)), fitted.value(at))
     monkeypatch.setattr(quadratic, "straighten", lambda *_: None)
     error, fitted = errors_of(60, np.random.default_rng(5))
+    assert not fitted.bend.changes_nothing  # but by its values, not by its draws
+    assert error < 0.2
+    monkeypatch.setattr(quadratic, "_bend_by_values", lambda *_: None)
+    error, fitted = errors_of(60, np.random.default_rng(5))
     assert fitted.bend.changes_nothing
     assert fitted.straight is None
     assert error > 0.3

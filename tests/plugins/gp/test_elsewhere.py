@@ -37,6 +37,7 @@ def test_two_normals_in_a_hundred_values_are_weighed_rightly():
     assert run.modes.masses[0] == pytest.approx(2.0 / 3.0, abs=0.1)
 
 
+@pytest.mark.long
 def test_heavy_tails_are_no_other_mode():
     run = sample(student, 1)
     assert len(run.modes) == 1
@@ -52,6 +53,7 @@ def test_too_few_values_make_no_look_elsewhere():
     assert run.total_calls <= 20
 
 
+@pytest.mark.long
 def test_a_target_that_is_zero_far_away_is_searched_as_any_other():
     def log_density(q):
         if np.abs(q).max() > 3.5:

@@ -117,6 +117,7 @@ def apart_of(seed):
     return np.square(apart @ errors).sum() / np.trace(apart @ fitted.covariance(draws) @ apart)
 
 
+@pytest.mark.long
 def test_a_process_of_noisy_values_knows_how_far_it_is_off(monkeypatch):
     """Its coordinates are those of its own draws, which is no reason to be sure of them.
 

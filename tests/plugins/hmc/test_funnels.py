@@ -34,7 +34,7 @@ def shares(run):
     return (run.draws[..., 0, None] < V * scores).mean(axis=(0, 1))
 
 
-@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
+@pytest.mark.parametrize("sampler", ["hmc", pytest.param("nuts", marks=pytest.mark.long)])
 def test_all_of_a_funnel_is_drawn(sampler):
     """Each share is off by 4.5 of its standard errors once in 10^5 times."""
     run = drawn(sampler)

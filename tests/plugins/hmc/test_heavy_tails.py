@@ -40,6 +40,7 @@ def drawn(target, sampler="hmc", warmup=300, draws=300, seed=2, **parts):
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.long
 def test_cauchy_parameters_are_drawn_well_by_default():
     """Three of them; a warp that is turned off shows what it is worth."""
     run, plain = (

@@ -60,6 +60,7 @@ def second_and_alone(explored, height, rate):
     return [sk.sample(model.posterior(**other), seed=11, **SETTINGS) for model in models]
 
 
+@pytest.mark.long
 def test_other_data_take_no_jacobian_where_the_surrogate_is_good(explored):
     """Instead of some 59: neither starts nor ways to the mode are evaluated."""
     second, alone = second_and_alone(explored, 2.05, 0.72)
@@ -72,6 +73,7 @@ def test_other_data_take_no_jacobian_where_the_surrogate_is_good(explored):
     assert np.allclose(second.draws.std(axis=(0, 1)), sd, rtol=0.4)
 
 
+@pytest.mark.long
 def test_a_mode_where_other_data_had_none_is_found():
     """A second output tells the sign of a number, but hardly so in the second posterior."""
     shared = sk.model(
@@ -119,6 +121,7 @@ def test_twenty_calls_answer_another_question_and_are_found_again(tmp_path):
     np.testing.assert_array_equal(again.draws, run.draws)
 
 
+@pytest.mark.long
 def test_where_calls_make_no_round_none_is_spent_on_judging(monkeypatch):
     """Though nothing that is known says how good the surrogate is."""
     monkeypatch.setattr(rounds, "fit_quality_of", lambda surrogate: None)

@@ -153,6 +153,7 @@ def test_without_hessians_an_open_metric_is_the_potential_s_own():
     assert isinstance(sampler.suit(own, ()).metric, OwnMetric)
 
 
+@pytest.mark.long
 def test_a_run_on_a_forward_map_learns_the_potential_and_needs_no_metric_named():
     target = sk.forward_potential(
         lambda q: np.array([q[0], q[1] + q[0] ** 2, 0.5 * q[1]]),
