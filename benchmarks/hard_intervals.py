@@ -209,6 +209,8 @@ def repeat(case: Case, seed: int, repeats: int, size: int) -> Iterator[Answering
             attrs.evolve(
                 each,
                 draws=each.draws[own],
+                looked_at=each.looked_at[own],
+                looked_at_weights=each.looked_at_weights[own],
                 predictive_variance=each.predictive_variance[own],
                 density_ratio=each.density_ratio[own],
             )

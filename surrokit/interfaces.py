@@ -821,11 +821,14 @@ class OuterSample:
     ----------
     positions : ndarray of shape (n, dim)
         In the sampling coordinates.
+    values : ndarray of shape (n,)
+        V there.
     chances
         From V, shape (m,), to the ratio of this density to the surrogate's, shape (m,).
     """
 
     positions: FloatArray
+    values: FloatArray
     chances: Callable[[FloatArray], FloatArray]
 
 

@@ -56,6 +56,34 @@ class CovariancePotential(Potential, Protocol):
         """Return the covariance of U at positions (n, dim) with one another, shape (n, n)."""
 
 
+@attrs.frozen
+class Straight:
+    """A potential in coordinates in which its mass is straight, and chains mix better.
+
+    They keep volumes, so that densities are the same in both.
+
+    Parameters
+    ----------
+    potential
+        In these coordinates.
+    apply, undo
+        To them from the potential's own, positions being of shape (n, dim), and back.
+    covariance : ndarray of shape (dim, dim), optional
+        That of the mass in these coordinates, where it is known.
+    """
+
+    potential: Potential
+    apply: Callable[[FloatArray], FloatArray] = np.asarray
+    undo: Callable[[FloatArray], FloatArray] = np.asarray
+    covariance: FloatArray | None = None
+
+
+def straight_of(potential: Potential) -> Straight:
+    """Return a potential in coordinates that it comes with; in its own for any other."""
+    found = getattr(potential, "straight", None)
+    return found if isinstance(found, Straight) else Straight(potential)
+
+
 class FullPotential(GradientPotential, Protocol):
     """A potential with all of these methods; those that its ``capabilities`` promise may be called.
 

@@ -12,7 +12,7 @@ from surrokit.arguments import positive, positive_integer
 from surrokit.diagnostics import mean_error
 from surrokit.interfaces import ChainState, OuterSample, Sampler, SurrogateSample
 from surrokit.kernel.kernel import STEPS, Binding, follow, warm_up
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, Straight, straight_of
 from surrokit.surrogate.umbrella import Umbrella
 from surrokit.types import Capabilities, FloatArray
 from surrokit.weighted.rounds import stay_rejected
@@ -97,17 +97,20 @@ class Weights:
         rng: np.random.Generator,
     ) -> SurrogateSample:
         """Return draws of long chains on V, begun farther apart than draws."""
-        moves = Binding(sampler.kernel, surrogate, self.chains)
+        straight = straight_of(surrogate)
+        if straight.covariance is not None:
+            covariance = straight.covariance
+        moves = Binding(sampler.kernel, straight.potential, self.chains)
         moves.tune(self.warmup, covariance=covariance, step_size=None)
-        decider = Metropolis().bind(surrogate)
-        starts = self._starts(surrogate, about, covariance, rng)
+        decider = Metropolis().bind(straight.potential)
+        starts = self._starts(straight.potential, straight.apply(about), covariance, rng)
         for state, _ in warm_up(moves, decider, starts, self.warmup, rng):  # noqa: B007
             pass
         moves.freeze()
-        return self._sample(moves, moves.renew(state), rng)
+        return self._sample(moves, moves.renew(state), straight, rng)
 
     def _sample(
-        self, moves: Binding, state: ChainState, rng: np.random.Generator
+        self, moves: Binding, state: ChainState, straight: Straight, rng: np.random.Generator
     ) -> SurrogateSample:
         """Return draws of tuned chains, as many as it takes."""
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, None)
@@ -116,19 +119,25 @@ class Weights:
         most = LONGEST * length
         while True:
             states += itertools.islice(chains, length - len(states))
-            positions = np.stack([each.positions for each in states], axis=1)
+            at = np.stack([each.positions for each in states], axis=1)
+            positions = straight.undo(at.reshape(-1, at.shape[2])).reshape(at.shape)
             found = _count_effective(positions)
             enough = self.effective if length < most // 2 else self.effective // 2
             is_over = found >= enough or length == most
-            if is_over or stay_rejected(positions, moves.potential, most / length):
+            if is_over or stay_rejected(at, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
-                outer = self._go_out(moves, states[-1], values, rng)
+                outer = self._go_out(moves, states[-1], values, straight, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             longer = 1.1 * length * self.effective / max(found, 1.0) + 1  # with some to spare
             length = int(min(longer, max(most // 2, longer / 2), most))
 
     def _go_out(
-        self, moves: Binding, state: ChainState, values: FloatArray, rng: np.random.Generator
+        self,
+        moves: Binding,
+        state: ChainState,
+        values: FloatArray,
+        straight: Straight,
+        rng: np.random.Generator,
     ) -> OuterSample | None:
         """Return draws under an umbrella, from where chains on V are, by V at their draws.
 
@@ -143,8 +152,11 @@ class Weights:
         length = self.warmup + -(-1024 // self.chains) * len(STEPS)  # 1024 draws with each step
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
-        umbrella = umbrella.normalise(umbrella.potential.value(positions))
-        return OuterSample(positions=positions, chances=umbrella.chances)
+        values = umbrella.potential.value(positions)
+        umbrella = umbrella.normalise(values)
+        return OuterSample(
+            positions=straight.undo(positions), values=values, chances=umbrella.chances
+        )
 
     def _starts(
         self,

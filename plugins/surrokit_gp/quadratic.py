@@ -28,6 +28,7 @@ from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
+from surrokit.potentials import Straight
 from surrokit.surrogate.quality import FitQuality, KeepingLearner
 from surrokit.surrogate.training import least_points
 from surrokit.surrogate.whitening import Whitening
@@ -241,6 +242,15 @@ class QuadraticProcess:
     def dim(self) -> int:
         """Numbers in a position."""
         return self.process.dim
+
+    @property
+    def straight(self) -> Straight | None:
+        """Itself in the coordinates of its bend, if it has one."""
+        if self.bend.changes_nothing:
+            return None
+        straight = attrs.evolve(self, bend=Bend.none(self.dim))
+        spread = self.whitening.factor
+        return Straight(straight, self.bend.apply, self.bend.undo, spread @ spread.T)
 
     @property
     def log_likelihood(self) -> float:

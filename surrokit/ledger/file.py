@@ -35,6 +35,8 @@ _ARRAYS = (
     "evaluated",
     "log_weights",
     "log_surrogate_weights",
+    "looked_at",
+    "looked_at_weights",
     "predictive_variance",
     "density_ratio",
     "realisations",

@@ -28,7 +28,7 @@ from surrokit.kernel.jumps import jumps_of
 from surrokit.limits import WEIGHING, one_thread
 from surrokit.model.model import calls_per_gradient, model_of
 from surrokit.plan.plan import Plan
-from surrokit.potentials import CovariancePotential, Potential, unnormalized_of
+from surrokit.potentials import CovariancePotential, Potential, straight_of, unnormalized_of
 from surrokit.result.records import Weights
 from surrokit.run.book import Book
 from surrokit.run.learning import Learning
@@ -41,6 +41,7 @@ from surrokit.weighted.rounds import (
     FEWEST,
     CrossFit,
     EvaluatedDraws,
+    LookedAt,
     choose,
     complaint,
     complaint_about_draws,
@@ -239,9 +240,7 @@ class Weighing:
         assert process is not None
         sample = self._sample or self._draw(found, process)
         with self._book.clock.phase("sampling"), one_thread():
-            evaluations = choose(
-                sample, process, min(n, _most(sample, self._recipe.chains)), self._rng
-            )
+            evaluations = choose(sample, min(n, _most(sample, self._recipe.chains)), self._rng)
         positions = evaluations.positions
         values, rows = self._evaluate(positions)
         noise = np.zeros(len(values)) if rows.noise_sd is None else rows.noise_sd
@@ -269,7 +268,7 @@ class Weighing:
                 learnt=self._learning.n_observed,
                 realisations=realisations,
             )
-            constant = bridge(process.value, sample.positions, self._rng)
+            constant = _bridge(process, sample, self._rng)
         self._accepted[:] = [
             _Accepted(
                 round=fresh,
@@ -294,20 +293,14 @@ class Weighing:
         sample = self._draw(found, surrogate)
         with clock.phase("sampling"), one_thread():
             n = min(n, _most(sample, recipe.chains))
-            evaluations = choose(sample, surrogate, n, self._rng)
+            evaluations = choose(sample, n, self._rng)
             edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
             doubt = complaint_about_draws(sample, surrogate)
         positions = evaluations.positions
         learnt, state = self._learning.n_observed, self._learning.state()
         exact, rows = self._evaluate(np.concatenate([positions, edges.positions]))
         values, at_edges = np.split(exact, [len(positions)])
-        fresh = Round(
-            draws=self._target.transform.to_bounded(sample.positions),
-            evaluated=self._target.transform.to_bounded(positions),
-            log_weights=evaluations.weigh(values),
-            log_surrogate_weights=evaluations.log_surrogate_weights,
-            learnt=learnt,
-        )
+        fresh = self._weigh(sample, evaluations, values, learnt)
         doubt = doubt or _edge_doubt(edges, at_edges, fresh)
         make_others = partial(self._cross_fit, fresh, sample, evaluations, state, rows)
         apart = others = None
@@ -327,6 +320,25 @@ class Weighing:
         accepted = attrs.evolve(self._accepted[-1], others=others or make_others())
         self._accepted = self._predict_variances([*self._accepted[:-1], accepted], surrogate)
         return apart
+
+    def _weigh(
+        self,
+        sample: SurrogateSample,
+        evaluations: EvaluatedDraws,
+        exact: FloatArray,
+        learnt: int,
+    ) -> Round:
+        """Return draws of a surrogate and evaluations, with the weights that U there gives."""
+        to_bounded, looked_at = self._target.transform.to_bounded, LookedAt.of(sample)
+        return Round(
+            draws=to_bounded(sample.positions),
+            looked_at=to_bounded(looked_at.positions),
+            looked_at_weights=looked_at.weights,
+            evaluated=to_bounded(evaluations.positions),
+            log_weights=evaluations.weigh(exact),
+            log_surrogate_weights=evaluations.log_surrogate_weights,
+            learnt=learnt,
+        )
 
     def _accept(
         self,
@@ -390,7 +402,7 @@ class Weighing:
 
         All surrogates know them, so that each part is corrected by one that has not learnt from it.
         """
-        surrogate, transform = self._learning.surrogate, self._target.transform
+        surrogate = self._learning.surrogate
         assert surrogate is not None
         with self._book.clock.phase("sampling"), one_thread():
             sample = self._draw(found, surrogate)
@@ -404,13 +416,7 @@ class Weighing:
         surrogates = [
             self._learning.fit_to(_leave_out(known, each)) for each in parts_of(evaluations)
         ]
-        fresh = Round(
-            draws=transform.to_bounded(sample.positions),
-            evaluated=transform.to_bounded(drawn.positions),
-            log_weights=evaluations.weigh(drawn.values),
-            log_surrogate_weights=evaluations.log_surrogate_weights,
-            learnt=len(known),
-        )
+        fresh = self._weigh(sample, evaluations, drawn.values, len(known))
         with self._book.clock.phase("sampling"), one_thread():
             others = cross_fit(sample, evaluations, surrogates)
             doubt = others.complaint or complaint(others.apply(fresh))
@@ -584,5 +590,6 @@ def _still(chains: int) -> StepInfo:
 
 def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
-    law = jumps_of(surrogate)
-    return bridge(surrogate.value, sample.positions, rng, values=sample.values, law=law)
+    straight, law = straight_of(surrogate), jumps_of(surrogate)
+    draws = straight.apply(sample.flat).reshape(sample.positions.shape)
+    return bridge(straight.potential.value, draws, rng, values=sample.values, law=law)

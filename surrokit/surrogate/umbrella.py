@@ -28,7 +28,7 @@ class Edges:
 
     positions: FloatArray
     values: FloatArray
-    typical: float  # V that nine tenths of the draws do not exceed; beyond, little is at stake
+    typical: float  # V that most draws do not exceed; beyond, little is at stake
 
     @classmethod
     def of(
@@ -44,7 +44,7 @@ class Edges:
         They are looked for among 3000 of its ``draws (m, dim)``, V there being ``values (m,)``,
         half a standard deviation out of the mass. None is close to another.
         """
-        typical = float(np.quantile(values, 0.9))
+        typical = float(np.quantile(values, 0.97))
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
         # half a unit from the mean of each position's 20 neighbours to it

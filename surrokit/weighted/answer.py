@@ -19,7 +19,6 @@ from surrokit.weighted.round import (
     combine_degrees,
     count_rounds,
     thin,
-    thin_as,
 )
 
 MOST_DRAWS = 4000
@@ -184,12 +183,12 @@ class Answer(Answering):
         found, n = self.rounds[-1], sum(map(len, self.rounds))
         if not n * found.variance <= 1.0 + found.variance:
             return None
-        draws, most = found.draws, MOST_DRAWS // len(found.draws)
-        if (found.density_ratio == 1.0).all():
-            draws = thin(draws, most)
+        most = MOST_DRAWS // len(found.draws)
+        if (found.density_ratio == found.looked_at_weights).all():
+            draws = thin(found.draws, most)
             return draws, np.zeros(draws.shape[:2])
         ratios = thin(found.density_ratio, most)
-        return thin(thin_as(found.density_ratio, draws), most), np.log(ratios / ratios.mean())
+        return thin(found.looked_at, most), np.log(ratios / ratios.mean())
 
     @property
     def draws(self) -> FloatArray:
@@ -221,11 +220,11 @@ class Answer(Answering):
         return quantile_of(self.distribution, probability, part_below)
 
     def _apply(self, function: Function, found: Round) -> Values:
-        flat, evaluated = (
-            np.asarray(function(each), np.float64) for each in (found.flat, found.evaluated)
-        )
-        draws = flat.reshape(*found.draws.shape[:2], -1)
-        return Values(draws=draws, evaluated=evaluated.reshape(len(evaluated), -1))
+        def apply(positions: FloatArray) -> FloatArray:
+            values = np.asarray(function(positions.reshape(-1, positions.shape[-1])), np.float64)
+            return values.reshape(*positions.shape[:-1], -1)
+
+        return Values(apply(found.draws), apply(found.looked_at), apply(found.evaluated))
 
     def _variances(self, values: Sequence[Values]) -> FloatArray:
         """Return the variance of each function under the target, shape (k,)."""
@@ -261,7 +260,7 @@ class Answer(Answering):
         for each in self.rounds:
             ordered = np.sort(each.flat, axis=0)
             scores = self._apply(functools.partial(_scores, ordered), each)
-            found.append([scores, Values(draws=scores.draws**2, evaluated=scores.evaluated**2)])
+            found.append([scores, Values(*map(np.square, attrs.astuple(scores)))])
         return found
 
     @property
@@ -270,9 +269,9 @@ class Answer(Answering):
         points, masses = [], []
         for count, each in zip(self.counts, self.rounds, strict=True):
             even = np.full(len(each.flat), 1.0 / len(each.flat))
-            ratios = (each.density_ratio - 1.0).ravel()  # less that of the draws as they are
-            reweighted = thin_as(each.density_ratio, each.draws).reshape(len(ratios), -1)
-            points += [each.flat, reweighted, each.evaluated]
+            # less that of the draws as they are
+            ratios = (each.density_ratio - each.looked_at_weights).ravel()
+            points += [each.flat, each.looked_at.reshape(len(ratios), -1), each.evaluated]
             masses += [count * even, count * ratios / len(ratios), count * added_shares(each)]
         return np.concatenate(points), np.concatenate(masses)
 

@@ -17,8 +17,10 @@ the mean of f
     mean over k of [E_V r_k f + mean over part k of (w - e_k) f]
 
 is unbiased given V, and better by as much as V_k is closer to the target (Chernozhukov et al. 2018,
-doi:10.1111/ectj.12097). In a round ``density_ratio`` is the mean of the r_k at its draws, which
-adds the mean of (density_ratio - 1) (f - m).
+doi:10.1111/ectj.12097). Where V ends and V_k goes on V has no draws, and r_k would look even. So
+E_V is a mean over draws of V and of a wider density together, ``looked_at``, with weights b that
+make them draws of V. The mean of the r_k is there, times b, the ``density_ratio``: it adds the mean
+of (density_ratio - b) (f - m).
 
 **Errors.** The variance has two parts, which may be added: the correction's mean, given all draws,
 has a covariance with m of order sd(f) sd((w - 1) (f - m)) / M, at most a part sqrt(n / M) of their
@@ -28,7 +30,7 @@ That of the correction is the jackknife's, but few positions are evaluated where
 happens. So it is at least
 
 - as if weights had nothing to do with f, or rose and fell with it as fitted lines say;
-- by *predictive variance*, the mean over the draws of h (f - m)^2 / n. Where no evaluation lies in
+- by *predictive variance*, the mean over V of h (f - m)^2 / n. Where no evaluation lies in
   a tail that V gets wrong, weights are even and errors too small. A later surrogate V', which
   has learnt from these evaluations, predicts weights w = e r at every draw, r = exp(V - V') of
   mean one. An evaluation has the variance (w - e)^2 (f - m)^2 on average under q, which is
@@ -57,7 +59,7 @@ import numpy as np
 
 from surrokit.diagnostics import mean_error
 from surrokit.types import BoolArray, FloatArray
-from surrokit.weighted.round import Round, thin, thin_as
+from surrokit.weighted.round import Round, thin
 
 CHANCE = 0.05
 """Probability with which means of chains look farther apart than autocorrelations explain: the
@@ -97,11 +99,12 @@ class Corrected:
     degrees_of_chains: FloatArray
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class Values:
     """Values of k functions."""
 
     draws: FloatArray  # at the draws, shape (chains, draws, k)
+    looked_at: FloatArray  # where other surrogates are evaluated, shape (chains, m, k)
     evaluated: FloatArray  # at the evaluated positions, shape (n, k)
 
     @property
@@ -111,27 +114,24 @@ class Values:
 
     def less(self, numbers: FloatArray) -> Values:
         """Return the values less k numbers."""
-        return Values(draws=self.draws - numbers, evaluated=self.evaluated - numbers)
+        return Values(*(each - numbers for each in attrs.astuple(self)))
 
     def squared(self) -> Values:
         """Return the squares about the means of the draws."""
         centred = self.less(self.draws.mean(axis=(0, 1)))
-        return Values(draws=np.square(centred.draws), evaluated=np.square(centred.evaluated))
+        return Values(*map(np.square, attrs.astuple(centred)))
 
 
 def correct_means(found: Round, values: Values) -> FloatArray:
     """Return the means under the target, shape (k,), of functions with these values."""
     mean = values.draws.mean(axis=(0, 1))
-    # centred where it is needed alone: draws are many
-    reweighted = _density_ratio(found, thin_as(found.density_ratio, values.draws) - mean).mean(
-        axis=(0, 1)
-    )
+    reweighted = _reweighted(found, values.looked_at - mean).mean(axis=(0, 1))
     return np.asarray(mean + reweighted + added_shares(found) @ (values.evaluated - mean))
 
 
-def _density_ratio(found: Round, thinned: FloatArray) -> FloatArray:
-    """Return (r - 1) (f - m) at the draws of the density ratios, from f - m (chains, m, k)."""
-    return np.asarray((found.density_ratio - 1.0)[..., None] * thinned)
+def _reweighted(found: Round, looked_at: FloatArray) -> FloatArray:
+    """Return b (r - 1) (f - m) at the positions looked at, from f - m there (chains, m, k)."""
+    return np.asarray((found.density_ratio - found.looked_at_weights)[..., None] * looked_at)
 
 
 def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corrected:
@@ -150,9 +150,7 @@ def correct(found: Round, values: Values, trends: Sequence[Values] = ()) -> Corr
     moves -= moves.mean(axis=0)
     jackknife = (n - 1) / n * np.square(moves).sum(axis=0)
     seen = np.maximum(jackknife, _predict_variance(found, centred, trends) / n)
-    late = np.sqrt(found.predictive_variance)[..., None] * thin_as(
-        found.predictive_variance, centred.draws
-    )
+    late = np.sqrt(found.predictive_variance)[..., None] * centred.looked_at
     late = late.reshape(-1, late.shape[2])
     by_later = np.square(late).mean(axis=0) / n
     of_chains, degrees_of_chains = _of_draws(found, centred)
@@ -186,14 +184,13 @@ def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
     """Return the variance of the mean over draws, reweighted, and its degrees, each (k,)."""
     plain, degrees = chain_variance(centred.draws)
     degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
-    if (found.density_ratio == 1.0).all():
+    if (found.density_ratio == found.looked_at_weights).all():
         return plain, degrees
-    thinned = thin_as(found.density_ratio, centred.draws)
-    reweighted = _density_ratio(found, thinned)
-    both = np.mean(reweighted * thinned, axis=(0, 1))
+    reweighted = _reweighted(found, centred.looked_at)
+    both = np.mean(reweighted * centred.looked_at, axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         # as a part of the variance of f, since both have about its autocorrelation
-        shared = np.nan_to_num(both / np.square(thinned).mean(axis=(0, 1)))
+        shared = np.nan_to_num(both / np.square(centred.draws).mean(axis=(0, 1)))
     own = np.square(mean_error(reweighted))
     return plain * (1.0 + 2.0 * np.maximum(shared, 0.0)) + own, degrees
 

@@ -129,12 +129,16 @@ class Round:
         Log of the surrogate's density over q. Zero by default, where q is V's own.
     learnt : int
         Exact evaluations that V has learnt from.
+    looked_at : ndarray of shape (chains, m, dim), optional
+        Positions at which other surrogates are evaluated; by default the first draws. Means over
+        them are weighted.
+    looked_at_weights : ndarray of shape (chains, m), optional
+        What makes them draws of V, of mean one. One by default.
     predictive_variance : ndarray of shape (chains, m), optional
-        By how much weights vary about every k-th draw of each chain, by a later surrogate: no part
-        of the answer, only of its error. By default zero at the first draws.
+        By how much weights vary about each of them, by a later surrogate, times their weights: no
+        part of the answer, only of its error. By default zero.
     density_ratio : ndarray of shape (chains, m), optional
-        What every k-th draw of each chain counts for, of mean one, by cross-fitting. One by
-        default.
+        What each of them counts for by cross-fitting, of mean one. By default their weights.
     realisations : ndarray of shape (chains, m, r), optional
         U - V of r potentials U drawn from a process, at every k-th draw of each chain, where values
         have noise and the process is what is known of U. None by default.
@@ -143,7 +147,7 @@ class Round:
     ------
     ShapeError
         If draws are not three-dimensional, positions and their weights not as many, at least
-        one, or the predictive variance or the density ratio is not that of the draws.
+        one, or what is known of the positions looked at is not as many as these.
     ConfigurationError
         If a weight or an even is NaN or plus infinity.
     """
@@ -153,6 +157,8 @@ class Round:
     log_weights: FloatArray
     learnt: int
     log_surrogate_weights: FloatArray = attrs.field()
+    looked_at: FloatArray = attrs.field()
+    looked_at_weights: FloatArray = attrs.field()
     predictive_variance: FloatArray = attrs.field()
     density_ratio: FloatArray = attrs.field()
     realisations: FloatArray = attrs.field()
@@ -161,36 +167,42 @@ class Round:
     def _even(self) -> FloatArray:
         return np.zeros(len(self.evaluated))
 
+    @looked_at.default
+    def _first(self) -> FloatArray:
+        return self.draws[:, :1]
+
+    @looked_at_weights.default
+    def _draws_of_v(self) -> FloatArray:
+        return np.ones(self.looked_at.shape[:2])
+
     @predictive_variance.default
     def _none(self) -> FloatArray:
-        return np.zeros((len(self.draws), 1))
+        return np.zeros(self.looked_at.shape[:2])
 
     @density_ratio.default
     def _not_reweighted(self) -> FloatArray:
-        return np.ones((len(self.draws), 1))
+        return self.looked_at_weights
 
     @realisations.default
     def _exact(self) -> FloatArray:
         return np.zeros((len(self.draws), 1, 0))
 
     def __attrs_post_init__(self) -> None:
-        n = len(self.evaluated)
-        fits = self.draws.ndim == 3 and self.evaluated.shape == (n, self.draws.shape[2])
+        n, of_one = len(self.evaluated), self.draws.shape[2:]
+        fits = self.draws.ndim == 3 and self.evaluated.shape == (n, *of_one)
         if not (fits and n and self.log_weights.shape == self.log_surrogate_weights.shape == (n,)):
             raise ShapeError(
                 f"a round needs draws of shape (chains, draws, dim), got {self.draws.shape}, and n "
                 f"positions, log weights and surrogate_weights, got shapes {self.evaluated.shape}, "
                 f"{self.log_weights.shape} and {self.log_surrogate_weights.shape}"
             )
-        for name, made in (
-            ("predictive_variance", "predict_variances"),
-            ("density_ratio", "cross_fit"),
-        ):
-            numbers = getattr(self, name)
-            if numbers.shape != thin_as(numbers, self.draws).shape[:2]:
+        looked_at = self.looked_at.shape
+        for name in ("looked_at_weights", "predictive_variance", "density_ratio"):
+            shape = getattr(self, name).shape
+            if shape != looked_at[:2] or looked_at != (len(self.draws), *shape[1:], *of_one):
                 raise ShapeError(
-                    f"the {name} of a round must have a number for every k-th draw of each chain, "
-                    f"got shape {numbers.shape} for draws {self.draws.shape}; make it by {made}"
+                    f"the {name} of a round must have a number for each position looked at, got "
+                    f"shape {shape} for positions {looked_at} beside draws {self.draws.shape}"
                 )
         for logs in (self.log_weights, self.log_surrogate_weights):
             if np.isnan(logs).any() or logs.max() == np.inf:
@@ -233,16 +245,8 @@ class Round:
 
 
 def thin(draws: FloatArray, most: int) -> FloatArray:
-    """Return every j-th draw of each chain, with the least j that leaves so many at most.
-
-    Thinned to as many as that leaves, the draws (chains, draws, ...) are the same again.
-    """
+    """Return every j-th draw of each chain, with the least j that leaves so many at most."""
     return draws[:, :: -(-draws.shape[1] // max(most, 1))]
-
-
-def thin_as(numbers: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return those of draws (chains, draws, k) that numbers (chains, m) are of."""
-    return thin(draws, numbers.shape[-1])
 
 
 def _mean_one(logs: FloatArray) -> FloatArray:

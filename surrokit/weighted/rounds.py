@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import attrs
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from surrokit.diagnostics import r_hat
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.potentials import CovariancePotential, Potential
-from surrokit.surrogate.training import part_beyond
+from surrokit.surrogate.training import are_beyond, part_beyond
 from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import Values, correct, pareto_k_of
@@ -73,20 +74,21 @@ class EvaluatedDraws:
         return np.where(np.isinf(exact), -np.inf, weights)
 
 
-def choose(
-    sample: SurrogateSample, surrogate: Potential, n: int, rng: np.random.Generator
-) -> EvaluatedDraws:
+def choose(sample: SurrogateSample, n: int, rng: np.random.Generator) -> EvaluatedDraws:
     """Return n positions to evaluate, far fewer than the draws of a surrogate V."""
     flat, outer = sample.flat, sample.outer
     if outer is None:
         inner = _thin(len(flat), n, rng)
         return EvaluatedDraws(positions=flat[inner], values=sample.values.ravel()[inner])
     n_outer = min(n // 2, len(outer.positions))
-    near = flat[_thin(len(flat), n - n_outer, rng)]
-    farther = outer.positions[_thin(len(outer.positions), n_outer, rng)]
-    positions = np.concatenate([near, farther])
-    values = np.asarray(surrogate.value(positions))
-    return EvaluatedDraws(positions=positions, values=values, share=n_outer / n, outer=outer)
+    near = _thin(len(flat), n - n_outer, rng)
+    farther = _thin(len(outer.positions), n_outer, rng)
+    return EvaluatedDraws(
+        positions=np.concatenate([flat[near], outer.positions[farther]]),
+        values=np.concatenate([sample.values.ravel()[near], outer.values[farther]]),
+        share=n_outer / n,
+        outer=outer,
+    )
 
 
 def predict_variances(
@@ -107,38 +109,66 @@ def predict_variances(
     Returns
     -------
     ndarray of shape (chains, m)
-        At the draws that :func:`compare` looks at.
+        At the positions that :class:`LookedAt` has, times their weights.
     """
-    ratios, _ = compare(sample, later)
-    squares = np.square(ratios - (1.0 if density_ratios is None else density_ratios))
-    of_all = squares.reshape(-1, *ratios.shape).mean(axis=0)
-    return np.asarray(
-        np.exp(evaluations.log_surrogate_weights_at(_look_at(sample.values))) * of_all
-    )
+    looked_at = LookedAt.of(sample)
+    ratios, _ = looked_at.compare(later)
+    squares = np.square(ratios - (looked_at.weights if density_ratios is None else density_ratios))
+    of_all = squares.reshape(-1, *ratios.shape).mean(axis=0) / looked_at.weights
+    return np.asarray(np.exp(evaluations.log_surrogate_weights_at(looked_at.values)) * of_all)
 
 
-def compare(sample: SurrogateSample, other: Potential) -> tuple[FloatArray, float]:
-    """Return the density of another surrogate V' over that of V at some of the draws of V.
+@attrs.frozen(eq=False)
+class LookedAt:
+    """Where other surrogates are compared with V: draws of V, and those farther out.
 
-    Returns
-    -------
-    ratios : ndarray of shape (chains, m)
-        exp(V - V'), of mean one, at every k-th draw with the least k that leaves
-        :data:`LOOKED_AT` at most.
-    level : float
-        Logarithm of what they were divided by for that.
+    Draws of V alone cannot tell that another surrogate goes on where V ends.
     """
-    values, positions = _look_at(sample.values), _look_at(sample.positions)
-    seen = other.value(positions.reshape(-1, positions.shape[2])).reshape(values.shape)
-    logs = values - seen
-    largest = logs.max()
-    ratios = np.exp(logs - largest)
-    mean = ratios.mean()
-    return ratios / mean, float(largest + np.log(mean))
 
+    positions: FloatArray  # (chains, m, dim), in the sampling coordinates
+    values: FloatArray  # V there, (chains, m)
+    weights: FloatArray  # V's density over that of both kinds together, of mean one, (chains, m)
+    n_draws: int  # of V, of each chain; they come first
 
-def _look_at(draws: FloatArray) -> FloatArray:
-    return thin(draws, LOOKED_AT // len(draws))
+    @classmethod
+    def of(cls, sample: SurrogateSample) -> Self:
+        """Return at most :data:`LOOKED_AT` draws, evenly among all, and all farther out."""
+        chains, outer = len(sample.values), sample.outer
+        positions, values = (
+            thin(each, LOOKED_AT // chains) for each in (sample.positions, sample.values)
+        )
+        n_draws = values.shape[1]
+        n = 0 if outer is None else len(outer.positions) // chains  # of each chain
+        if outer is None or n == 0:
+            return cls(positions, values, np.ones_like(values), n_draws)
+        part = n / (n + n_draws)
+        far = outer.positions[: n * chains].reshape(chains, n, -1)
+        positions = np.concatenate([positions, far], axis=1)
+        values = np.concatenate([values, outer.values[: n * chains].reshape(chains, n)], axis=1)
+        weights = 1.0 / (1.0 - part + part * outer.chances(values))
+        return cls(positions, values, weights / weights.mean(), n_draws)
+
+    def compare(self, other: Potential) -> tuple[FloatArray, float]:
+        """Return the density of another surrogate V' over that of V, times the weights.
+
+        Farther out it is that of V wherever V' is beyond what it has learnt from.
+
+        Returns
+        -------
+        ratios : ndarray of shape (chains, m)
+            exp(V - V') times the weights, of mean one.
+        level : float
+            Logarithm of what they were divided by for that.
+        """
+        shape, dim = self.values.shape, self.positions.shape[2]
+        logs = self.values - other.value(self.positions.reshape(-1, dim)).reshape(shape)
+        knows, far = np.ones(shape, dtype=bool), self.positions[:, self.n_draws :]
+        knows[:, self.n_draws :] = ~are_beyond(other, far.reshape(-1, dim)).reshape(far.shape[:2])
+        largest = logs[knows].max()
+        ratios = np.exp(np.where(knows, logs - largest, 0.0))
+        mean = np.average(ratios[knows], weights=self.weights[knows])
+        ratios = np.where(knows, ratios / mean, 1.0)
+        return self.weights * ratios, float(largest + np.log(mean))
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
@@ -160,13 +190,16 @@ class CrossFit:
     Parameters
     ----------
     density_ratios : ndarray of shape (folds, chains, m)
-        r_k at every j-th draw of each chain, of mean one for each k.
+        r_k at the positions looked at, times their weights, of mean one for each k.
     log_surrogate_weights : ndarray of shape (n,)
         Log of e_k for each evaluation, with its own k.
+    spread
+        The largest variance of r_k over draws of V.
     """
 
     density_ratios: FloatArray
     log_surrogate_weights: FloatArray
+    spread: float
 
     def apply(self, found: Round) -> Round:
         """Return the round as it is with these surrogates in place of its own."""
@@ -179,17 +212,16 @@ class CrossFit:
     def improves(self, found: Round) -> bool:
         """Return whether a round gains by them, for all that it shows.
 
-        Where the variance of a ratio is large, draws of one surrogate say little of the other. A
-        small round cannot tell whether surrogates that change much in a tail are right there.
+        Where the variance of a ratio is large, draws of one surrogate say little of the other, nor
+        do those farther out. A small round cannot tell whether surrogates that change much in a
+        tail are right there.
         """
-        if self.complaint is not None or (len(found) < FEWEST and self.spread > EVEN):
+        of_all = np.square(self.density_ratios - found.looked_at_weights).mean(axis=(1, 2))
+        if self.complaint is not None or of_all.max() > 1.0:
+            return False
+        if len(found) < FEWEST and self.spread > EVEN:
             return False
         return self.apply(found).variance < found.variance
-
-    @property
-    def spread(self) -> float:
-        """The largest variance of a surrogate's density ratio at all draws."""
-        return float(np.square(self.density_ratios - 1.0).mean(axis=(1, 2)).max())
 
     @property
     def complaint(self) -> str | None:
@@ -203,7 +235,7 @@ def is_worth_it(found: Round) -> bool:
     """Return whether what a round corrects makes up enough of its errors."""
     if len(found) < 2 * FOLDS:
         return False
-    reported = correct(found, Values(draws=found.draws, evaluated=found.evaluated))
+    reported = correct(found, Values(found.draws, found.looked_at, found.evaluated))
     return bool(np.median(reported.of_correction) > 0.2 * np.median(reported.of_chains))
 
 
@@ -217,19 +249,20 @@ def cross_fit(
     sample: SurrogateSample, evaluations: EvaluatedDraws, surrogates: Sequence[Potential]
 ) -> CrossFit:
     """Return what surrogates say of a round: one for each of :func:`parts_of` its evaluations."""
-    folds, log_surrogate_weights, density_ratios = (
-        _fold_of(len(evaluations)),
-        evaluations.log_surrogate_weights,
-        [],
-    )
+    folds, looked_at, found = _fold_of(len(evaluations)), LookedAt.of(sample), []
+    log_surrogate_weights = evaluations.log_surrogate_weights
     for fold, surrogate in enumerate(surrogates):
         own = folds == fold
-        ratios, level = compare(sample, surrogate)
-        density_ratios.append(ratios)
+        ratios, level = looked_at.compare(surrogate)
+        found.append(ratios)
         here = evaluations.values[own] - surrogate.value(evaluations.positions[own])
         log_surrogate_weights[own] += here - level
+    density_ratios = np.array(found)
+    at_draws = (density_ratios / looked_at.weights)[..., : looked_at.n_draws]
     return CrossFit(
-        density_ratios=np.array(density_ratios), log_surrogate_weights=log_surrogate_weights
+        density_ratios=density_ratios,
+        log_surrogate_weights=log_surrogate_weights,
+        spread=float(at_draws.var(axis=(1, 2)).max()),
     )
 
 

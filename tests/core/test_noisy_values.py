@@ -134,7 +134,7 @@ def test_what_a_process_does_not_know_is_an_error_of_means():
     rng = np.random.default_rng(2)
     draws = rng.standard_normal((4, 500, 1))
     found = Round(draws=draws, evaluated=np.zeros((3, 1)), log_weights=np.zeros(3), learnt=3)
-    values = Values(draws=draws, evaluated=np.zeros((3, 1)))
+    values = Values(draws, draws[:, :1], np.zeros((3, 1)))
     plain = correct(found, values)
     realisations = 0.3 * draws[:, ::4] * rng.standard_normal(400)
     doubtful = correct(attrs.evolve(found, realisations=realisations), values)

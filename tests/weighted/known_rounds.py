@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 from scipy.signal import lfilter
 from scipy.stats import binom
@@ -23,7 +24,7 @@ def pay(rng, draws, n, log_weight, learnt=100):
 
 def known(found, function):
     """Return the values of a function in a round."""
-    return Values(draws=function(found.draws), evaluated=function(found.evaluated))
+    return Values(*map(function, (found.draws, found.looked_at, found.evaluated)))
 
 
 def positions(found):
@@ -33,6 +34,18 @@ def positions(found):
 def reweighted(rng, n=40, density_ratio=0.3, learnt=100, **sizes):
     """Return a round whose target is normal, of mean ``density_ratio`` in each number."""
     return pay(rng, chains(rng, **sizes), n, lambda z: density_ratio * z.sum(axis=1), learnt)
+
+
+def predicting(found, variance):
+    """Return a round, at all draws of which a later surrogate predicts a variance."""
+    ones = np.ones(variance.shape)
+    return attrs.evolve(
+        found,
+        looked_at=found.draws,
+        looked_at_weights=ones,
+        density_ratio=ones,
+        predictive_variance=variance,
+    )
 
 
 def fewest_hits(repeats, probability=0.95, false_alarm=1e-4):

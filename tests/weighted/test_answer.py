@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, reweighted
+from known_rounds import bias_in_errors, chains, fewest_hits, pay, positions, predicting, reweighted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -53,7 +53,7 @@ def pays_beside_a_tail(rng):
     found = pay(rng, chains(rng, draws=1000), 28, lambda z: np.where(z[:, 0] > 3.0, LACKS, 0.0))
     ratios = np.exp(np.where(found.draws[..., 0] > 3.0, LACKS, 0.0))
     late = np.square(ratios / ratios.mean() - 1.0)
-    return found, attrs.evolve(found, predictive_variance=late)
+    return found, predicting(found, late)
 
 
 @pytest.mark.statistical
@@ -169,7 +169,10 @@ def test_one_paid_draw_leaves_the_error_infinite(rng):
 def test_quantiles_do_not_depend_on_scales(rng):
     answer = ask(rng, 0.3)
     rounds = tuple(
-        attrs.evolve(each, draws=np.exp(3.0 * each.draws), evaluated=np.exp(3.0 * each.evaluated))
+        attrs.evolve(
+            each,
+            **{n: np.exp(3.0 * getattr(each, n)) for n in ("draws", "looked_at", "evaluated")},
+        )
         for each in answer.rounds
     )
     other = attrs.evolve(answer, rounds=rounds).quantile(0.95)

@@ -12,10 +12,11 @@ from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.testing.targets import Gaussian
 from surrokit.weighted.answer import Answer
 from surrokit.weighted.correction import correct
-from surrokit.weighted.round import Round, thin_as
+from surrokit.weighted.round import Round
 from surrokit.weighted.rounds import (
     FOLDS,
     EvaluatedDraws,
+    LookedAt,
     choose,
     cross_fit,
     is_worth_it,
@@ -27,8 +28,9 @@ from surrokit.weighted.rounds import (
 def sample_of(rng, outer=True):
     """Return draws about those of a potential, and draws of twice their scale."""
     positions = rng.standard_normal((4, 500, 2))
+    away = 2.0 * rng.standard_normal((400, 2))
     far = OuterSample(
-        positions=2.0 * rng.standard_normal((400, 2)), chances=lambda values: 1.0 + values
+        positions=away, values=Gaussian().value(away), chances=lambda values: 1.0 + values
     )
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, 500)
     return SurrogateSample(positions=positions, values=values, outer=far if outer else None)
@@ -36,11 +38,11 @@ def sample_of(rng, outer=True):
 
 def test_half_of_the_payments_lie_farther_out(rng):
     sample = sample_of(rng, outer=False)
-    found = choose(sample, Gaussian(), 28, rng)
+    found = choose(sample, 28, rng)
     assert {tuple(each) for each in found.positions} <= set(map(tuple, sample.flat))
     assert_array_equal(found.log_surrogate_weights, 0.0)
     sample = sample_of(rng)
-    found = choose(sample, Gaussian(), 28, rng)
+    found = choose(sample, 28, rng)
     assert len(found) == 28
     assert len({tuple(each) for each in found.positions} & set(map(tuple, sample.flat))) == 14
     assert_allclose(found.values, Gaussian().value(found.positions))
@@ -48,7 +50,7 @@ def test_half_of_the_payments_lie_farther_out(rng):
 
 
 def test_weights_are_zero_where_the_target_is():
-    far = OuterSample(positions=np.zeros((1, 1)), chances=lambda values: values)
+    far = OuterSample(positions=np.zeros((1, 1)), values=np.zeros(1), chances=lambda values: values)
     values = np.array([1.0, 2.0, np.inf])
     found = EvaluatedDraws(positions=np.zeros((3, 1)), values=values, share=0.5, outer=far)
     got = found.weigh(np.array([0.5, np.inf, np.inf]))
@@ -64,7 +66,7 @@ class Tilted(Gaussian):
 
 def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     sample = sample_of(rng)
-    evaluations = choose(sample, Gaussian(), 28, rng)
+    evaluations = choose(sample, 28, rng)
     surrogates = [Tilted()] * FOLDS
     density_ratios = cross_fit(sample, evaluations, surrogates).density_ratios
     assert_allclose(
@@ -72,7 +74,8 @@ def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     )
     assert_allclose(predict_variances(sample, evaluations, Gaussian()), 0.0, atol=1e-25)
     one = predict_variances(sample, evaluations, Tilted())
-    some = np.concatenate([density_ratios[:1], np.ones_like(density_ratios[1:])])
+    plain = np.broadcast_to(LookedAt.of(sample).weights, density_ratios[1:].shape)
+    some = np.concatenate([density_ratios[:1], plain])
     found = predict_variances(sample, evaluations, Tilted(), some)
     assert_allclose(found, one * (FOLDS - 1) / FOLDS)
 
@@ -84,12 +87,18 @@ def test_hindsight_is_what_payments_vary_by(rng):
     positions = rng.standard_normal((8, 1500, 2))
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(8, 1500)
     # of a normal of twice the variance, by V: its density over that of the surrogate
-    far = OuterSample(positions=np.zeros((1, 2)), chances=lambda values: 0.5 * np.exp(0.5 * values))
+    away = np.sqrt(2.0) * rng.standard_normal((4000, 2))
+    far = OuterSample(
+        positions=away,
+        values=Gaussian().value(away),
+        chances=lambda values: 0.5 * np.exp(0.5 * values),
+    )
     sample = SurrogateSample(positions=positions, values=values, outer=far)
     evaluations = EvaluatedDraws(positions=positions[0], values=values[0], share=0.5, outer=far)
     found = predict_variances(sample, evaluations, Tilted())
-    assert found.shape == (8, 1500)
-    predicted = np.mean(found * np.square(positions[..., 0]))
+    assert found.shape == (8, 2000)
+    found = found * np.square(LookedAt.of(sample).positions[..., 0])
+    predicted = found.mean()
 
     n = 1_000_000
     paid = (
@@ -98,7 +107,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
     even = 1.0 / (0.5 + 0.5 * far.chances(Gaussian().value(paid)))
     weights = even * np.exp(0.5 * paid[:, 0] - 0.125)
     exact = np.square((weights - even) * paid[:, 0])
-    error = np.std(found * np.square(positions[..., 0])) / np.sqrt(found.size)
+    error = np.std(found) / np.sqrt(found.size)
     assert predicted == pytest.approx(exact.mean(), abs=4.0 * error)
 
 
@@ -116,9 +125,10 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
         evaluated=positions[0],
         log_weights=np.zeros(draws),
         learnt=1,
+        looked_at=LookedAt.of(sample).positions,
         predictive_variance=predictive_variance,
     )
-    ratios = np.exp(0.5 * thin_as(found.predictive_variance, positions)[..., 0])
+    ratios = np.exp(0.5 * found.looked_at[..., 0])
     assert_allclose(predictive_variance, np.square(ratios / ratios.mean() - 1.0), atol=1e-12)
 
 
@@ -126,14 +136,14 @@ def test_a_round_knows_which_draws_were_looked_at(rng, monkeypatch, draws, most)
 def test_payments_are_different_draws_however_many(rng, n):
     positions = np.arange(400.0).reshape(4, 100, 1)
     sample = SurrogateSample(positions=positions, values=np.zeros((4, 100)))
-    assert len(np.unique(choose(sample, Gaussian(), n, rng).positions)) == n
+    assert len(np.unique(choose(sample, n, rng).positions)) == n
 
 
 @pytest.mark.statistical
 def test_every_draw_is_as_likely_to_be_paid_for(rng):
     """Sums of 20,000 indicators: each within five standard errors, a false alarm below 1e-4."""
     sample = SurrogateSample(positions=np.arange(60.0).reshape(4, 15, 1), values=np.zeros((4, 15)))
-    paid = [choose(sample, Gaussian(), 7, rng).positions[:, 0] for _ in range(20_000)]
+    paid = [choose(sample, 7, rng).positions[:, 0] for _ in range(20_000)]
     times = np.bincount(np.concatenate(paid).astype(int), minlength=60)
     errors = np.sqrt(7 / 60 * (1 - 7 / 60) / 20_000)
     assert (np.abs(times / 20_000 - 7 / 60) < 5.0 * errors).all()
@@ -167,14 +177,21 @@ def paid_for(rng, n=40, draws=400, outer=False):
     far = None
     if outer:  # draws of twice the variance, and their density over that of V
         away = np.sqrt(2.0) * rng.standard_normal((400, 1))
-        far = OuterSample(positions=away, chances=lambda v: np.sqrt(0.5) * np.exp(0.5 * v))
+        far = OuterSample(
+            positions=away,
+            values=0.5 * np.square(away[:, 0]),
+            chances=lambda v: np.sqrt(0.5) * np.exp(0.5 * v),
+        )
     sample = SurrogateSample(positions=found, values=0.5 * np.square(found[..., 0]), outer=far)
-    return sample, choose(sample, V, n, rng)
+    return sample, choose(sample, n, rng)
 
 
 def round_of(sample, evaluations):
+    looked_at = LookedAt.of(sample)
     return Round(
         draws=sample.positions,
+        looked_at=looked_at.positions,
+        looked_at_weights=looked_at.weights,
         evaluated=evaluations.positions,
         log_weights=evaluations.weigh(U.value(evaluations.positions)),
         log_surrogate_weights=evaluations.log_surrogate_weights,
@@ -213,14 +230,18 @@ def test_every_payment_is_in_one_part(rng):
 
 
 def test_surrogates_that_are_right_leave_nothing_to_correct(rng):
-    """The answers are then those of V's draws, weighted as the target would."""
+    """The answers are then those of all draws that were looked at, weighted as the target would,
+    and of what they say of V taken from its draws."""
     sample, evaluations = paid_for(rng, outer=True)
     found = cross_fit(sample, evaluations, [U] * FOLDS).apply(round_of(sample, evaluations))
-    x = sample.positions[..., 0]
-    weights = np.exp(SHIFT * x) / np.exp(SHIFT * x).mean()
+    looked_at = LookedAt.of(sample)
+    x = looked_at.positions[..., 0]
+    weights = looked_at.weights * np.exp(SHIFT * x)
+    weights /= weights.mean()
     assert_allclose(found.density_ratio, weights)
     told = correct(found, positions(found))
-    assert_allclose(told.means, np.mean(weights * x))
+    plain = sample.positions.mean() - np.mean(looked_at.weights * x)
+    assert_allclose(told.means, np.mean(weights * x) + plain)
     assert_allclose(told.of_correction, 0.0, atol=1e-20)
     assert_allclose(found.variance, 0.0, atol=1e-20)
     answer = Answer(rounds=(found,), calls=1.0)
@@ -229,11 +250,57 @@ def test_surrogates_that_are_right_leave_nothing_to_correct(rng):
     assert_allclose(answer.quantile(0.5).value, median, atol=5e-3)
 
 
+class Ending(Gaussian):
+    """A normal potential in one dimension that turns up beyond 1.5, where it may know nothing."""
+
+    dim, steep, reach = 1, 25.0, np.inf
+
+    def value(self, positions):
+        beyond = np.maximum(np.abs(positions[:, 0]) - 1.5, 0.0)
+        return 0.5 * np.square(positions[:, 0]) + self.steep * np.square(beyond)
+
+    def is_beyond(self, positions):
+        return np.abs(positions[:, 0]) > self.reach
+
+
+class Endless(Ending):
+    steep = 0.0
+
+
+class Unsure(Endless):
+    reach = 2.2
+
+
+@pytest.mark.parametrize(
+    ("other", "outer", "right"),
+    [(Endless, True, True), (Endless, False, False), (Unsure, True, False)],
+)
+def test_draws_farther_out_see_that_another_surrogate_goes_on(rng, other, outer, right):
+    """Its mean square is one; by draws of V alone it is not, nor where it is not sure of its tails.
+
+    The tolerance is eight standard errors."""
+    grid = np.linspace(0.0, 8.0, 40_001)
+    heights = Ending().value(grid[:, None])
+    logs, wide = -heights - np.log(np.exp(-heights).sum()), -(grid**2) / 4.5
+    x = grid[np.searchsorted(np.cumsum(np.exp(logs)), rng.random((8, 1500, 1)))]
+    away = 1.5 * rng.standard_normal((4000, 1))
+    farther = OuterSample(
+        positions=away,
+        values=Ending().value(away),
+        chances=lambda v: np.exp(np.interp(v, heights, wide - np.log(np.exp(wide).sum()) - logs)),
+    )
+    values = Ending().value(x.reshape(-1, 1)).reshape(8, -1)
+    sample = SurrogateSample(positions=x, values=values, outer=farther if outer else None)
+    looked_at = LookedAt.of(sample)
+    squares = np.square(looked_at.positions[..., 0]) * looked_at.compare(other())[0]
+    assert (abs(squares.mean() - 1.0) < 0.1) == right
+
+
 def test_surrogates_that_have_learnt_nothing_change_nothing(rng):
     sample, evaluations = paid_for(rng, outer=True)
     found = round_of(sample, evaluations)
     others = cross_fit(sample, evaluations, [V] * FOLDS)
-    assert_allclose(others.density_ratios, 1.0)
+    assert_allclose(others.density_ratios, [found.looked_at_weights] * FOLDS)
     assert_allclose(others.log_surrogate_weights, found.log_surrogate_weights)
     assert not others.improves(found)
     before, after = (correct(each, positions(found)) for each in (found, others.apply(found)))

@@ -12,6 +12,7 @@ import surrokit as sk
 from surrokit.diagnostics import effective_sample_size, r_hat
 from surrokit.errors import ConfigurationError
 from surrokit.interfaces import weighs
+from surrokit.potentials import Straight
 from surrokit.testing.targets import Gaussian, Mixture
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 from surrokit_corrections.weights import LONGEST, SHORTEST, STEPS, Weights
@@ -77,6 +78,41 @@ def test_draws_are_those_of_the_surrogate():
     assert_allclose(Gaussian().value(flat), sample.values.ravel())
     assert effective_sample_size(sample.positions).min() >= 400
     assert r_hat(sample.positions).max() < 1.05
+
+
+class Curved:
+    """Normal numbers, one of which lies about 30 times the square of the other."""
+
+    dim, capabilities = 2, Gaussian().capabilities & {"gradient"}
+
+    def __init__(self, straight):
+        self.straight = straight and Straight(Gaussian(), self.apply, self.undo)
+
+    def apply(self, q):
+        return np.column_stack([q[:, 0], q[:, 1] - 30.0 * q[:, 0] ** 2])
+
+    def undo(self, r):
+        return np.column_stack([r[:, 0], r[:, 1] + 30.0 * r[:, 0] ** 2])
+
+    def value(self, q):
+        return Gaussian().value(self.apply(q))
+
+    def value_and_gradient(self, q):
+        values, slopes = Gaussian().value_and_gradient(self.apply(q))
+        slopes[:, 0] -= 60.0 * q[:, 0] * slopes[:, 1]
+        return values, slopes
+
+
+@pytest.mark.parametrize("straight", [True, False])
+def test_chains_move_where_the_surrogate_says_that_its_mass_is_straight(straight):
+    """Without this they do not mix; draws farther out come back, too."""
+    sample = draw(Weights(chains=8, warmup=60, effective=100), Curved(straight))
+    for positions, values in (
+        (sample.flat, sample.values.ravel()),
+        (sample.outer.positions, sample.outer.values),
+    ):
+        assert_allclose(Curved(straight).value(positions), values)
+    assert (r_hat(sample.positions).max() < 1.05) == straight
 
 
 class Quick:

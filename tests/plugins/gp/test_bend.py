@@ -77,6 +77,9 @@ def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     at = draws_of_banana(3, np.random.default_rng(6))
     expected = differences(fitted.value, at)
     np.testing.assert_allclose(fitted.gradient(at), expected, rtol=1e-4, atol=1e-4)
+    straight = fitted.straight
+    np.testing.assert_allclose(straight.undo(straight.apply(at)), at)
+    np.testing.assert_allclose(straight.potential.value(straight.apply(at)), fitted.value(at))
     monkeypatch.setattr(quadratic, "straighten", lambda *_: None)
     error, fitted = errors_of(60, np.random.default_rng(5))
     assert not fitted.bend.changes_nothing  # but by its values, not by its draws
@@ -84,6 +87,7 @@ def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     monkeypatch.setattr(quadratic, "_bend_by_values", lambda *_: None)
     error, fitted = errors_of(60, np.random.default_rng(5))
     assert fitted.bend.changes_nothing
+    assert fitted.straight is None
     assert error > 0.3
 
 
