@@ -379,7 +379,9 @@ def _unseen(run: Run, modes: Modes) -> Finding | None:
     most = int(modes.ended[modes.matters].sum() if joined else modes.ended.max())
     hidden = 0.0 if joined else modes.hidden
     rare = np.zeros(len(modes), dtype=bool) if joined else modes.rare
-    doubtful = 0 if joined else int(np.count_nonzero(modes.doubtful))
+    unseen = modes.doubtful
+    unseen[run.visits.rows] = False
+    doubtful = int(np.count_nonzero(unseen))
     alarming = hidden > HIDDEN or rare.any() or doubtful
     if part == 0.0 and most >= 3 and not alarming:  # little for others
         return None
