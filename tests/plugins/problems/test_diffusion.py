@@ -67,7 +67,7 @@ def test_with_two_threads_it_is_the_same_problem():
     ours = EllipticPde()
     with threadpool_limits(2):
         theirs = EllipticPde()
-        found = theirs.value_and_gradient(ours.truth[None])
+    found = theirs.value_and_gradient(ours.truth[None])
     assert_allclose(theirs.energy.data, ours.energy.data, rtol=1e-10, atol=1e-10)
     for one, other in zip(found, ours.value_and_gradient(ours.truth[None]), strict=True):
         assert_allclose(one, other, rtol=1e-10, atol=1e-10)
