@@ -491,14 +491,15 @@ def _bend_by_values(
     if dim == 1 or len(rows) < 5 * dim or (rows.noise_sd != 0.0).any():
         return None
     found, sds = scales_of(scale_table(dim, rows.noise_sd)[0])
-    spread, units = np.sqrt(np.square(whitening.factor).sum(axis=1)), np.eye(dim)
-    shifts = spread[:, None] * units
-    bends = [
-        Bend(centre=whitening.mean, direction=units[i] / spread[i], shift=part * shifts[j])
-        for i, j in np.argwhere(units == 0.0)
-        for part in (-0.5, 0.5)
-    ]
-    if not bend.changes_nothing:
+    if bend.changes_nothing:
+        spread, units = np.sqrt(np.square(whitening.factor).sum(axis=1)), np.eye(dim)
+        shifts = spread[:, None] * units
+        bends = [
+            Bend(centre=whitening.mean, direction=units[i] / spread[i], shift=part * shifts[j])
+            for i, j in np.argwhere(units == 0.0)
+            for part in (-0.5, 0.5)
+        ]
+    else:
         bends = [attrs.evolve(bend, shift=part * bend.shift) for part in (0.6, 1.5, 2.2)]
     likelihoods = np.full(len(bends), -np.inf)
     for k, each in enumerate(bends):

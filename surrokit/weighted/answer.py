@@ -184,7 +184,7 @@ class Answer(Answering):
         if not n * found.variance <= 1.0 + found.variance:
             return None
         most = MOST_DRAWS // len(found.draws)
-        if (found.density_ratio == found.looked_at_weights).all():
+        if not found.is_reweighted:
             draws = thin(found.draws, most)
             return draws, np.zeros(draws.shape[:2])
         ratios = thin(found.density_ratio, most)

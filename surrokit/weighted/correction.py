@@ -184,7 +184,7 @@ def _of_draws(found: Round, centred: Values) -> tuple[FloatArray, FloatArray]:
     """Return the variance of the mean over draws, reweighted, and its degrees, each (k,)."""
     plain, degrees = chain_variance(centred.draws)
     degrees = np.where(is_heavy(centred.draws, plain), LEAST_DEGREES, degrees)
-    if (found.density_ratio == found.looked_at_weights).all():
+    if not found.is_reweighted:
         return plain, degrees
     reweighted = _reweighted(found, centred.looked_at)
     both = np.mean(reweighted * centred.looked_at, axis=(0, 1))

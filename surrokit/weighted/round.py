@@ -219,6 +219,11 @@ class Round:
         return np.asarray(self.draws.reshape(-1, self.draws.shape[2]))
 
     @property
+    def is_reweighted(self) -> bool:
+        """Whether other surrogates stand in for that of the draws."""
+        return bool((self.density_ratio != self.looked_at_weights).any())
+
+    @property
     def surrogate_weights(self) -> FloatArray:
         """What makes the evaluated positions draws of the surrogate, of mean one, shape (n,)."""
         return _mean_one(self.log_surrogate_weights)

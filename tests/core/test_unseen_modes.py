@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 
 import surrokit as sk
 from surrokit.errors import SamplingWarning
 from surrokit.modes import Modes
+from surrokit.result.advice import modes_left
 
 CHANNELS = np.linspace(0.0, 10.0, 80)
 LINES = {"a1": (0, 10), "c1": (0, 10), "a2": (0, 10), "c2": (0, 10), "floor": None}
@@ -91,6 +93,25 @@ def test_a_high_mode_is_not_neglected_for_its_volume_in_many_dimensions(dim, hei
     )
     assert modes.matters.tolist() == [True, False]
     assert modes.doubtful.tolist() == [False, doubtful]
+
+
+def test_a_place_neglected_for_its_volume_is_warned_of_where_no_draw_is():
+    def normal(q):
+        return 0.5 * np.square(q).sum(axis=1), q
+
+    target = sk.potential(value_and_gradient=normal, dim=12, batched=True)
+    run = sk.sample(target, sampler="hmc", warmup=50, draws=50, seed=0, progress=False)
+    assert not run.verdict.named("unseen_modes")
+    narrow = Modes(
+        positions=np.stack([np.zeros(12), np.full(12, 20.0)]),
+        values=np.array([0.0, 1.0]),
+        covariances=np.stack([np.eye(12), 0.1 * np.eye(12)]),
+        ended=np.full(2, 5),
+    )
+    (finding,) = modes_left(attrs.evolve(run, modes=narrow))
+    assert finding.name == "unseen_modes"
+    assert finding.warns
+    assert "1 of these places, nearly as high as the highest, were neglected" in finding.message
 
 
 def two_normals(apart, sd):

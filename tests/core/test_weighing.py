@@ -190,10 +190,6 @@ def test_every_round_is_looked_back_at_by_the_latest_surrogate(bent_run, monkeyp
     assert (other.mean().error <= bent_run.answer.mean().error).all()
 
 
-def is_crossed(found):
-    return (found.density_ratio != found.looked_at_weights).any()
-
-
 @pytest.fixture
 def always(monkeypatch):
     """Rounds are cross-fitted whether they gain by it or not."""
@@ -230,11 +226,11 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
 def test_cross_fitting_leaves_what_is_paid(monkeypatch):
     """Answers are others, and figures are right within their errors: ten of them at 1e-4."""
     run = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
-    assert all(is_crossed(each) for each in run.answer.rounds)
+    assert all(each.is_reweighted for each in run.answer.rounds)
     assert misses(run.answer, truths_of_bent()) == []
     monkeypatch.setattr(weighing, "is_worth_it", lambda found: False)
     plain = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
-    assert not any(is_crossed(each) for each in plain.answer.rounds)
+    assert not any(each.is_reweighted for each in plain.answer.rounds)
     assert_array_equal(run.answer.draws, plain.answer.draws)
     assert_array_equal(run.answer.log_weights, plain.answer.log_weights)
     assert (run.answer.mean().value != plain.answer.mean().value).all()
@@ -244,7 +240,7 @@ def test_cross_fitting_leaves_what_is_paid(monkeypatch):
 def test_rounds_are_the_same_when_a_run_is_opened(tmp_path):
     path = tmp_path / "run.surrokit"
     run = weigh(sk.potential(**BENT), path=path, max_calls=200)
-    assert all(is_crossed(each) for each in run.answer.rounds)
+    assert all(each.is_reweighted for each in run.answer.rounds)
     opened = sk.open_run(path).answer
     for one, other in zip(run.answer.rounds, opened.rounds, strict=True):
         for field in attrs.fields(Round):
@@ -260,7 +256,7 @@ def test_parts_that_cannot_be_fitted_leave_the_round_as_it_is(monkeypatch):
     monkeypatch.setattr(Learning, "fit_from", fail)
     run = weigh(sk.potential(**BENT), max_calls=200)
     assert len(run.answer.rounds) >= 2
-    assert not any(is_crossed(each) for each in run.answer.rounds)
+    assert not any(each.is_reweighted for each in run.answer.rounds)
 
 
 @pytest.mark.filterwarnings("ignore:no surrogate could be fitted")
