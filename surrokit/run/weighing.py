@@ -61,8 +61,9 @@ PATIENCE = 3
 FEWEST_A_CHAIN = 50
 """Calls for each chain below which the surrogate's own draws say more than those of chains."""
 
-EDGES = 4
-"""Edges of the surrogate's mass that a round evaluates, beside its draws."""
+EDGES, INSIDE = 4, 0.99
+"""Edges of the surrogate's mass that a round evaluates, beside its draws; and the part of draws
+beyond whose V, on its way out, too little is at stake."""
 
 LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round evaluates at most; else they would not be about
@@ -151,6 +152,10 @@ class Weighing:
                     learnt = learning.n_observed
                 correct = self._round_of_noise if self._has_noise else self._round
                 doubt = self._reason = correct(found, before)
+                self._note()
+                if doubt is None and (doubt := self._complaint_about_errors()) is not None:
+                    self._forget()
+                    self._reason = doubt
                 self._rejected += doubt is not None
                 self._note()
                 book.add_round(self._aim)
@@ -294,7 +299,8 @@ class Weighing:
         with clock.phase("sampling"), one_thread():
             n = min(n, _most(sample, recipe.chains))
             evaluations = choose(sample, n, self._rng)
-            edges = Edges.of(sample.flat, sample.values.ravel(), surrogate, EDGES, self._rng)
+            at, v = sample.flat, sample.values.ravel()
+            edges = Edges.of(at, v, surrogate, EDGES, self._rng, inside=INSIDE)
             doubt = complaint_about_draws(sample, surrogate)
         positions = evaluations.positions
         learnt, state = self._learning.n_observed, self._learning.state()
@@ -491,6 +497,18 @@ class Weighing:
         if budget.target_mcse is None and budget.target_ess is None and self._book.wanted is None:
             return self._weigher.aim
         return budget.target_mcse
+
+    def _complaint_about_errors(self) -> str | None:
+        """Return which answer is worth less than a single exact draw, or None."""
+        weights = self._book.weights
+        assert weights is not None
+        mean, sd = weights.figures.mean, weights.figures.sd
+        # what a mean is off by makes an estimate of the variance as much larger
+        unsure = 2.0 * np.square(mean.error) - np.square(sd.value)
+        worst = int(np.argmax(unsure))
+        if not unsure[worst] > 0.0:
+            return None
+        return f"the mean of number {worst} has an error above its standard deviation"
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""

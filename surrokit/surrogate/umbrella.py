@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from surrokit.capabilities import GRADIENT
 from surrokit.kernel.jumps import Jumps, jumps_of
-from surrokit.potentials import Potential, with_gradient
+from surrokit.potentials import Potential, straight_of, with_gradient
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
 
@@ -38,13 +38,17 @@ class Edges:
         surrogate: Potential,
         n: int,
         rng: np.random.Generator,
+        inside: float = 0.97,
     ) -> Edges:
         """Return the n sharpest edges of a surrogate's mass, or fewer where there are fewer.
 
         They are looked for among 3000 of its ``draws (m, dim)``, V there being ``values (m,)``,
-        half a standard deviation out of the mass. None is close to another.
+        half a standard deviation out of the mass, in coordinates in which that is straight: a step
+        out of a thin curved one leads nowhere. None is close to another. V is typical at a part of
+        draws, ``inside``.
         """
-        typical = float(np.quantile(values, 0.97))
+        typical, straight = float(np.quantile(values, inside)), straight_of(surrogate)
+        draws, surrogate = straight.apply(draws), straight.potential
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
         # half a unit from the mean of each position's 20 neighbours to it
@@ -63,7 +67,7 @@ class Edges:
                 break
             if (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all():
                 rows.append(int(row))
-        return cls(positions=rays[0][rows], values=value[rows], typical=typical)
+        return cls(positions=straight.undo(rays[0][rows]), values=value[rows], typical=typical)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -774,6 +774,20 @@ def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
     assert "mean" in misses(mutant.answer, truths_of_normal())
 
 
+def test_a_mean_that_is_less_sure_than_one_draw_is_no_answer():
+    """With this tail a mean was 34 sds off by its own figures, and the sd as much too large."""
+
+    def both(q):
+        x, square = np.arcsinh(q), 1.0 + np.square(q)
+        return (0.5 * np.square(x) + 0.5 * np.log(square)).sum(axis=1), x / square**0.5 + q / square
+
+    target = sk.potential(value_and_gradient=both, dim=2, batched=True)
+    run = weigh(target, surrogate="additive", max_calls=60, seed=3)
+    assert not run.accepted
+    assert run.weights.reason == "the mean of number 1 has an error above its standard deviation"
+    assert "not verified" in run.verdict.messages[0]
+
+
 def test_an_unconfined_surrogate_is_refused():
     """The surrogate falls without end where it has learnt nothing; confined, it is accepted."""
 

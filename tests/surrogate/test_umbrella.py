@@ -10,6 +10,7 @@ from known_rounds import fewest_hits
 from numpy.testing import assert_allclose
 
 from surrokit.interfaces import OuterSample, SurrogateSample
+from surrokit.potentials import Straight
 from surrokit.surrogate.umbrella import Edges, Umbrella
 from surrokit.testing.targets import Gaussian
 from surrokit.weighted.answer import Answer
@@ -150,6 +151,36 @@ def test_an_end_that_the_target_does_not_have_is_found(rng):
     assert edges.missed(Cut(0.0).value(edges.positions), 0.0) >= 1
     apart = np.linalg.norm(edges.positions[:, None] - edges.positions, axis=2)
     assert (apart[np.triu_indices(len(edges), 1)] >= 0.375).all()
+
+
+class Arm:
+    """A thin curved arm, with coordinates in which it is straight and ends at 1.2."""
+
+    dim = 2
+    capabilities = frozenset()
+
+    def apply(self, positions):
+        return (positions - [0.0, 1.0] * np.square(positions[:, :1])) * [1.0, 50.0]
+
+    def undo(self, straight):
+        return straight / [1.0, 50.0] + [0.0, 1.0] * np.square(straight[:, :1])
+
+    @property
+    def straight(self):
+        return Straight(Cut(), self.apply, self.undo)
+
+    def value(self, positions):
+        return Cut().value(self.apply(positions))
+
+
+def test_the_end_of_a_thin_arm_is_found_along_it(rng):
+    """A step across it leads to where neither the surrogate nor the target has any density."""
+    arm, flat = Arm(), rng.standard_normal((20_000, 2))
+    kept = arm.undo(flat[rng.random(len(flat)) < np.exp(Cut(0.0).value(flat) - Cut().value(flat))])
+    edges = Edges.of(kept, arm.value(kept), arm, 4, rng)
+    assert_allclose(edges.values, arm.value(edges.positions))
+    assert (edges.positions[:, 0] > 1.2).all()
+    assert edges.missed(Cut(0.0).value(arm.apply(edges.positions)), 0.0) >= 1
 
 
 def test_an_end_of_the_target_is_none_of_the_surrogates_alone(rng):
