@@ -63,7 +63,7 @@ FEWEST_A_CHAIN = 50
 
 EDGES, INSIDE = 4, 0.99
 """Edges of the surrogate's mass that a round evaluates, beside its draws; and the part of draws
-beyond whose V, on its way out, too little is at stake."""
+beyond whose V, by the way out, there are none."""
 
 LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round evaluates at most; else they would not be about

@@ -44,10 +44,11 @@ class Edges:
 
         They are looked for among 3000 of its ``draws (m, dim)``, V there being ``values (m,)``,
         half a standard deviation out of the mass, in coordinates in which that is straight: a step
-        out of a thin curved one leads nowhere. None is close to another. V is typical at a part of
-        draws, ``inside``.
+        out of a thin curved one leads nowhere. None is close to another. By the way out V is to be
+        at most what it is at a part of draws, ``inside``.
         """
-        typical, straight = float(np.quantile(values, inside)), straight_of(surrogate)
+        typical, most = np.quantile(values, [0.97, inside]).tolist()
+        straight = straight_of(surrogate)
         draws, surrogate = straight.apply(draws), straight.potential
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
@@ -59,7 +60,7 @@ class Edges:
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
         predicted = 3.0 * before[0] - 3.0 * before[1] + before[2]
-        excess = np.where(predicted <= typical, value - predicted, -np.inf)
+        excess = np.where(predicted <= most, value - predicted, -np.inf)
         excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
         rows: list[int] = []
         for row in np.argsort(-excess):

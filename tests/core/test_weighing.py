@@ -488,7 +488,7 @@ def test_a_small_uneven_round_is_not_corrected_by_surrogates_that_change_much(le
     """Weights of 20 draws are uneven; though a surrogate of 16 of them predicts the other four."""
 
     def fit(evaluations, rng):
-        by = 0.0 if learns and len(evaluations.positions) > 18 else 0.35
+        by = 0.0 if learns and len(evaluations.positions) > 18 else 0.3
         return sk.potential(
             lambda q: normals(q - by), lambda q: (q - by) @ PRECISION, dim=2, batched=True
         )
