@@ -92,7 +92,7 @@ def begin_about(
     and some more where draws about modes are far above what was predicted.
     """
     n, dim = chains.positions.shape
-    shares = np.where(modes.matters, modes.ended, 0)
+    shares = np.where(modes.matters | modes.doubtful, modes.ended, 0)
     heaviest = np.argsort(-shares, kind="stable")[: min(n, int(np.count_nonzero(shares)))]
     of = np.repeat(heaviest, quotas(shares[heaviest] / shares[heaviest].sum(), n))
     now, parts = _about(exact, modes, of, rng)
