@@ -276,7 +276,14 @@ def asked(tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore:there was one round")
-@pytest.mark.parametrize(("noise_sd", "mean"), [(0.1, 2.0), (0.12, 2.0), (0.1, 2.4)])
+@pytest.mark.parametrize(
+    ("noise_sd", "mean"),
+    [
+        pytest.param(0.1, 2.0, marks=pytest.mark.long),
+        (0.12, 2.0),
+        pytest.param(0.1, 2.4, marks=pytest.mark.long),
+    ],
+)
 def test_other_errors_and_priors_are_answered_without_a_call(asked, noise_sd, mean):
     """Means, sds and the evidence within four errors, in a later session."""
     decay, prior = Decay(), sk.gaussian_prior([mean, 1.0], 1.0)

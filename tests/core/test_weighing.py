@@ -173,6 +173,7 @@ def test_learners_are_told_whether_answers_are_weighted(correction):
     assert told == [correction == "weights"]
 
 
+@pytest.mark.long
 def test_every_round_is_looked_back_at_by_the_latest_surrogate(bent_run, monkeypatch):
     rounds = bent_run.answer.rounds
     assert len(rounds) >= 2
@@ -223,6 +224,7 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
 
 
 @pytest.mark.usefixtures("always")
+@pytest.mark.long
 def test_cross_fitting_leaves_what_is_paid(monkeypatch):
     """Answers are others, and figures are right within their errors: ten of them at 1e-4."""
     run = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
@@ -744,6 +746,7 @@ class Interpolating:
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
     """Ten figures at 1e-4: ours are right but for a false alarm at 1e-3, the mutant's are not."""
     surrogate = sk.batch_surrogate(lambda evaluations, rng: Interpolating(evaluations))

@@ -215,6 +215,7 @@ def test_arrays_are_predicted_as_arrays(rows):
         run.posterior_predictive()
 
 
+@pytest.mark.long
 def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
     """Unweighted, the surrogate's draws are half as wide again."""
     exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 8000}).predict(DESIGN[:4])

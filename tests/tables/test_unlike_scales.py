@@ -145,7 +145,9 @@ def value(q):
     return 0.5 * z @ PRECISION @ z
 
 
-@pytest.mark.parametrize("declared", ["priors", "plausible ranges"])
+@pytest.mark.parametrize(
+    "declared", [pytest.param("priors", marks=pytest.mark.long), "plausible ranges"]
+)
 def test_declared_scales_of_very_unlike_size_are_used(declared):
     priors = [stats.norm(6e7, 4e7), stats.norm(2e-8, 3e-8), stats.norm(2005.0, 20.0)]
     if declared == "priors":
