@@ -413,7 +413,10 @@ def _evidence(
 
         return value
 
-    draws, known = _draws_at(visits.at == k, positions, values)
+    here = visits.at == k
+    if not len(_chains_at(here)):
+        raise NumericalError("no chain has enough draws at a mode for its evidence; draw more")
+    draws, known = _draws_at(here, positions, values)
     found: list[Estimate] = []
     is_known = bool(np.isfinite(known).all())
     if is_known:

@@ -131,6 +131,15 @@ def test_where_chains_go_between_modes_shares_are_masses():
     assert (np.abs(found.logs - 5.0 - np.log(MASSES)) < 4.0 * found.errors).all()
 
 
+def test_few_draws_that_go_between_modes_have_masses_and_no_evidences():
+    at = np.arange(20) % 2 * np.ones((4, 1), dtype=int)
+    rng = np.random.default_rng(5)
+    positions = CENTRES[at] + SDS[at][..., None] * rng.standard_normal((4, 20, DIM))
+    found = weigh_modes(modes(), positions, values_at(positions), rng)
+    assert_allclose(found.masses, 0.5)
+    assert np.isnan(found.logs).all()
+
+
 def test_ends_of_searches_in_one_valley_are_one_mode():
     """Chains go between the first two, and the lowest has the mass of both."""
     split = CENTRES[0] + np.array([[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0]])
