@@ -11,9 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import BudgetSpent, ConfigurationError
+from surrokit.errors import BudgetSpent, ConfigurationError, NumericalError
 from surrokit.kernel.jumps import Jumps
 from surrokit.modes import Modes
+from surrokit.weighted import normalizer
 from surrokit.weighted.round import Estimate
 from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, weigh_modes
 
@@ -267,3 +268,17 @@ def test_a_run_that_goes_on_weighs_all_its_draws(without_jumps, tmp_path):
         resumed = sk.resume(tmp_path / "run", two_normals(), draws=300, progress=False)
     assert_allclose(resumed.draws, whole.draws)
     assert_allclose(resumed.log_weights, whole.log_weights)
+
+
+def test_the_heaviest_mode_has_an_evidence_where_all_draws_together_have_none(monkeypatch):
+    run = sampled(draws=400)
+
+    def fail(*given, **options):
+        raise NumericalError("too heavy a tail")
+
+    expected = run.log_evidence()
+    monkeypatch.setattr(normalizer, "evidence_of_chains", fail)
+    found = run.log_evidence()
+    assert found.calls == run.total_calls
+    assert abs(found.value - 1.5 * np.log(2.0 * np.pi)) < 4.0 * found.error < 0.4
+    assert abs(found.value - expected.value) < 4.0 * found.error
