@@ -174,7 +174,7 @@ def test_a_linear_map_is_calibrated_at_nine_calls_a_data_set(right):
             marks=pytest.mark.long,
         ),
         pytest.param(10.0, {"prior": {"b": stats.norm(1.0, 6.0)}}, "b", marks=pytest.mark.long),
-        (10.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b"),
+        pytest.param(10.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b", marks=pytest.mark.long),
     ],
 )
 def test_wrong_errors_and_priors_are_found(noise, settings, wrong):

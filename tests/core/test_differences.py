@@ -131,6 +131,7 @@ def test_values_alone_are_enough():
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_values_that_take_no_time_are_saved_all_the_same():
     """Each mean within five standard errors: a false alarm in a million.
 

@@ -361,6 +361,7 @@ def switch_point():
     return sk.potential(log_density=log_density, parameters=parameters)
 
 
+@pytest.mark.long
 def test_steps_are_noticed_and_differences_left_aside(monkeypatch):
     ReadClock(monkeypatch, by=0.1)
     run = sample_quietly(switch_point(), max_seconds=300.0)

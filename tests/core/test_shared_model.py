@@ -303,7 +303,10 @@ def test_other_errors_and_priors_are_answered_without_a_call(asked, noise_sd, me
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 @pytest.mark.parametrize(
     ("observed", "reason"),
-    [({"noise_sd": 0.6}, "What is known does not answer: "), ({"noise_sd": "estimate"}, "")],
+    [
+        ({"noise_sd": 0.6}, "What is known does not answer: "),
+        pytest.param({"noise_sd": "estimate"}, "", marks=pytest.mark.long),
+    ],
 )
 def test_what_does_not_reach_is_refused_with_the_calls_that_it_takes(asked, observed, reason):
     run = sk.sample(kept(Decay(), asked).posterior(data=DATA, **observed), max_calls=0, **WEIGHED)

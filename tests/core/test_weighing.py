@@ -141,7 +141,11 @@ def misses(answer, truths):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("surrogate", [shifted(0.3), "additive"], ids=["shifted", "learnt"])
+@pytest.mark.parametrize(
+    "surrogate",
+    [shifted(0.3), pytest.param("additive", marks=pytest.mark.long)],
+    ids=["shifted", "learnt"],
+)
 def test_figures_are_right_within_their_errors(surrogate):
     """Ten figures, each outside of its interval at 1e-4: a false alarm at 1e-3."""
     run = weigh(sk.potential(**BENT), surrogate=surrogate, max_calls=200)
@@ -300,6 +304,7 @@ def test_draws_weights_and_calls_agree(healthy):
     assert healthy.length == "cut"
 
 
+@pytest.mark.long
 def test_thousands_of_draws_are_handed_out_where_the_surrogate_is_good():
     """Else those that were evaluated, with weights: either have the means of the answers."""
     good, poor = weigh(max_calls=200), weigh(surrogate=shifted(0.3), max_calls=200)
@@ -379,8 +384,8 @@ MCSE = {"budget": sk.Budget(target_mcse=0.08)}
     [
         (MCSE, "target_mcse", "judged"),
         ({"target_ess": 300}, "target_ess", "judged"),
-        ({"draws": 1000, **MCSE}, "target_mcse", None),
-        ({"draws": 20}, "draws", "fixed"),
+        pytest.param({"draws": 1000, **MCSE}, "target_mcse", None, marks=pytest.mark.long),
+        pytest.param({"draws": 20}, "draws", "fixed", marks=pytest.mark.long),
         ({"draws": 500, "max_calls": 120}, "max_calls", "cut"),
     ],
 )

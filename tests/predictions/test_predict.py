@@ -247,7 +247,7 @@ def cooled(**observed):
     return sk.forward_potential(cooling, cooling_slopes, parameters=parameters, **observed)
 
 
-@pytest.mark.parametrize("family", ["student", "lognormal"])
+@pytest.mark.parametrize("family", [pytest.param("student", marks=pytest.mark.long), "lognormal"])
 def test_data_of_forward_models_scatter_with_their_noise(family, tmp_path):
     scale, path = 0.05 if family == "lognormal" else 1.5, tmp_path / "run.surrokit"
     run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **SHORT)

@@ -80,6 +80,7 @@ def test_every_family_and_prior_has_draws_about_the_mode(formula, family, settin
     assert np.max(sk.r_hat(run.draws)) < 1.03
 
 
+@pytest.mark.long
 def test_the_evidence_is_that_of_the_density_in_the_units_of_the_columns():
     frame = table(1_000, 5, ("income", "year"))
     x = np.column_stack([np.ones(1_000), frame[["income", "year"]]])
