@@ -45,6 +45,7 @@ def bars(axes, names, columns):
         at = np.arange(len(names)) + (i - 0.5 * (len(columns) - 1)) * width
         axes.bar(at, masses, 0.9 * width, yerr=errors, color=colour, label=label, capsize=2)
     axes.set_xticks(np.arange(len(names)), names)
+    axes.margins(y=0.3)  # room for the legend
     axes.legend(fontsize=7)
 
 

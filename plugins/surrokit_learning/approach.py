@@ -85,6 +85,8 @@ def begin_about(
 ) -> tuple[ChainState, Modes]:
     """Return chains at draws about the modes that matter, and the modes, that of least U first.
 
+    High ones keep chains where volumes are not known: draws are to tell what mass is there.
+
     Chains stay where they are, and modes are not ``reliable``, where one of these or the deepest is
     in a funnel: there searches end where the density has no bound, and next to no mass is
     about. A Newton step from there would still gain half a nat for each dimension, where in a shape
@@ -92,7 +94,7 @@ def begin_about(
     and some more where draws about modes are far above what was predicted.
     """
     n, dim = chains.positions.shape
-    shares = np.where(modes.matters, modes.ended, 0)
+    shares = np.where(modes.matters | modes.doubtful, modes.ended, 0)
     heaviest = np.argsort(-shares, kind="stable")[: min(n, int(np.count_nonzero(shares)))]
     of = np.repeat(heaviest, quotas(shares[heaviest] / shares[heaviest].sum(), n))
     now, parts = _about(exact, modes, of, rng)

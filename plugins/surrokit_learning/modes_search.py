@@ -45,8 +45,9 @@ CLOSE = 0.01
 FAR = 5
 """Further searches for each dimension after the second, where one mode lies beyond all starts."""
 
-LATER = 20
-"""Evaluations that a later search may take, or twice those of the first one if these are more."""
+LATER, LONGER = 20, 5
+"""Evaluations that a later search may take, or twice those of the first one if these are more; and
+how many times as many if it is cut off where there may be another mode."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,6 +72,8 @@ class _Search:
     at: FloatArray
     rows: Evaluations  # seen where there are no second derivatives
     calls: int = 0
+    most: float = np.inf  # of them
+    longer: bool = False  # whether it was to go on, though it was cut off
     found: Mode | None = None  # how far it has come
     leads: int | None = None  # the known mode that the rest of its way leads to
     over: bool = False
@@ -148,8 +151,7 @@ class ModeSearch:
         while not self.over and self.n_evaluated < before + SLICE:
             check_deadline()
             self._go_on(self._now)
-            if self._now.over:
-                self._join(self._now)
+            if self._now.over and self._join(self._now):
                 self._widen(rng)
                 self._begin()
             extra, spent = self._spare, sum(self.calls[1:])
@@ -175,7 +177,7 @@ class ModeSearch:
             return 0
         part, bound = modes.unseen()
         left = part > 0.0 or bound > UNSEEN or modes.hidden > UNSEEN
-        known = max(int(np.count_nonzero(modes.matters)) - 1, 0)
+        known = max(int(np.count_nonzero(modes.matters & modes.converged)) - 1, 0)
         return known if left else 0
 
     @property
@@ -216,17 +218,16 @@ class ModeSearch:
 
     def _begin(self) -> None:
         at = self.starts[min(len(self.led), len(self.starts) - 1)]
-        self._now = _Search(at, Evaluations.empty(self._exact.dim))
+        most = max(LATER, 2 * self.calls[0]) if self.led else np.inf
+        self._now = _Search(at, Evaluations.empty(self._exact.dim), most=most)
 
     # --- one search ---
 
     def _go_on(self, search: _Search) -> None:
         """Search on for a slice from where a search is."""
         exact, total = self._exact, self._limits.total + self._spare
-        allowed = total - self.n_evaluated
-        if self.led:
-            allowed = min(allowed, max(LATER, 2 * self.calls[0]) - search.calls)
-        most = max(min(SLICE, allowed), 1)
+        allowed = min(total - self.n_evaluated, search.most - search.calls)
+        most = int(max(min(SLICE, allowed), 1))
         seen: list[tuple[FloatArray, float, FloatArray]] = []
 
         def watch(*at: Any) -> bool:
@@ -285,8 +286,11 @@ class ModeSearch:
         taken = demand_walls(looked, found, gradients, beside=self._limits.beside)
         search.calls += 0 if gradients is not None else -(-taken // price)
 
-    def _join(self, search: _Search) -> None:
-        """Take note of where a search has ended: at a known mode, at another, or nowhere."""
+    def _join(self, search: _Search) -> bool:
+        """Take note of where a search has ended: at a known mode, at another, or nowhere.
+
+        Return False where it is to go on.
+        """
         found, led, ended = search.found, search.leads, search.ended
         if found is not None and self.lowest is not None and led is None:
             ended = ended or found.value <= self.lowest.value + self._exact.dim + WIDE
@@ -296,6 +300,8 @@ class ModeSearch:
                 most = self._limits.total - self.n_evaluated
                 led, calls = valley_of(self._exact, self._ends, found, most)
                 search.calls += calls
+            if led is None and self._goes_on(search):
+                return False
             if led is None:
                 led = len(self._ends)
                 self._ends.append(found)
@@ -316,6 +322,20 @@ class ModeSearch:
                 converged=np.array([end.converged for end in self._ends]),
                 concave=CONVEX in self._exact.capabilities,
             )
+        return True
+
+    def _goes_on(self, search: _Search) -> bool:
+        """Return whether a search goes on that was cut off above a known mode, for another time.
+
+        What is lower than all modes, and cut off, is a funnel as a rule.
+        """
+        found, left = search.found, self._limits.total + self._spare - self.n_evaluated
+        if search.ended or search.longer or found is None or not self._ends or left <= 0:
+            return False
+        if found.value < min(end.value for end in self._ends):
+            return False
+        search.longer, search.over, search.most = True, False, LONGER * search.most
+        return True
 
     def _covariance(self, k: int) -> FloatArray:
         end = self._ends[k]

@@ -24,7 +24,7 @@ from surrokit.diagnostics import (
     highest_density,
     r_hat,
 )
-from surrokit.errors import ConfigurationError
+from surrokit.errors import ConfigurationError, NumericalError
 from surrokit.failures import BrokenGradients, FailureKind, Recheck
 from surrokit.history import Trace
 from surrokit.limits import one_thread
@@ -36,7 +36,7 @@ from surrokit.surrogate.quality import FitQuality, fit_quality_of
 from surrokit.types import BoolArray, FloatArray, IntArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.round import RESAMPLING_SEED, Estimate, reshaped, shares
-from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, spreads
+from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, evidence_of_modes, spreads
 from surrokit.weighted.sharpened import Sharpened
 
 if TYPE_CHECKING:
@@ -284,7 +284,13 @@ class Run:
         else:
             several = self.modes is not None and self.modes.reliable and len(self.modes) > 1
             modes = self.modes if several else None
-            found = evidence_of_chains(positions, values, rng, self.surrogate, modes=modes)
+            try:
+                found = evidence_of_chains(positions, values, rng, self.surrogate, modes=modes)
+            except NumericalError:
+                evidences = None if modes is None else modes.evidences
+                if evidences is None or (of_modes := evidence_of_modes(evidences)) is None:
+                    raise
+                found = of_modes
         calls_made = self.total_calls + found.calls
         return attrs.evolve(found, calls=calls_made, unnormalized=self.unnormalized)
 

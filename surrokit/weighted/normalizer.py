@@ -290,7 +290,8 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
         return float(expit(theirs - log_constant).mean() - at_ours)
 
     seen = np.concatenate([ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]])
-    found = float(brentq(gap, seen.min() - 40.0, seen.max() + 40.0, xtol=1e-10))
+    lowest = max(seen.min(), ours.min() - 1000.0)  # what is below has no part in the mean
+    found = float(brentq(gap, lowest - 40.0, seen.max() + 40.0, xtol=1e-10))
     at_ours, at_theirs = weights * expit(found - ours), expit(theirs - found)
     first = mean_error(at_ours[..., None])[0] / at_ours.mean()
     if not np.isfinite(first):

@@ -344,6 +344,24 @@ def weigh_answer(
     return _of_all(found, np.flatnonzero(found.matters), (logs, errors, mass.value, mass.error))
 
 
+def evidence_of_modes(known: Evidences) -> Estimate | None:
+    """Return the logarithm of the integral of exp(-U) by that of the heaviest mode, and its share.
+
+    The error of a mode's logarithm has that of its share. None where draws do not tell either.
+    """
+    k = int(np.argmax(known.masses))
+    error = np.asarray(known.errors[k])
+    if known.doubt is not None or not np.isfinite(error):
+        return None
+    return Estimate(
+        value=np.asarray(known.logs[k] - np.log(known.masses[k])),
+        error=error,
+        effective=ratio(np.asarray(1.0), np.square(error)),
+        degrees=np.asarray(np.inf),
+        calls=0.0,
+    )
+
+
 def _errors_of_masses(masses: FloatArray, errors: FloatArray) -> FloatArray:
     """Return errors of shares from those of the logarithms that are shared out, shape (k,)."""
     squares = np.square(np.nan_to_num(errors) * masses)
@@ -413,7 +431,10 @@ def _evidence(
 
         return value
 
-    draws, known = _draws_at(visits.at == k, positions, values)
+    here = visits.at == k
+    if not len(_chains_at(here)):
+        raise NumericalError("no chain has enough draws at a mode for its evidence; draw more")
+    draws, known = _draws_at(here, positions, values)
     found: list[Estimate] = []
     is_known = bool(np.isfinite(known).all())
     if is_known:

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.special import gammaln
 
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
+from surrokit.kernel.jumps import StudentT
 from surrokit.modes import Modes
 from surrokit.weighted.normalizer import (
     bridge,
@@ -118,6 +119,15 @@ def test_support_that_ends_is_no_obstacle(rng):
     draws = rng.random((8, 200, 2))
     found = bridge(lambda z: np.where(((z >= 0) & (z <= 1)).all(axis=1), 0.0, np.inf), draws, rng)
     assert abs(found.value) < 5.0 * found.error < 0.3
+
+
+def test_a_potential_that_overflows_far_away_is_no_obstacle(rng):
+    def steep(q):
+        return 0.5 * np.square(q).sum(axis=1) + np.where(np.abs(q[:, 0]) > 6.0, 1e130, 0.0)
+
+    wide = StudentT(centre=np.zeros(2), factor=2.0 * np.eye(2), degrees=3.0)
+    found = bridge(steep, rng.standard_normal((4, 500, 2)), rng, law=wide)
+    assert abs(found.value - np.log(2.0 * np.pi)) < 4.0 * found.error
 
 
 def test_draws_that_make_no_bridge_are_told(rng):

@@ -11,9 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import surrokit as sk
-from surrokit.errors import BudgetSpent, ConfigurationError
+from surrokit.errors import BudgetSpent, ConfigurationError, NumericalError
 from surrokit.kernel.jumps import Jumps
 from surrokit.modes import Modes
+from surrokit.weighted import normalizer
 from surrokit.weighted.round import Estimate
 from surrokit.weighted.separate_modes import ModeVisits, SeparateModes, weigh_modes
 
@@ -129,6 +130,15 @@ def test_where_chains_go_between_modes_shares_are_masses():
     assert_allclose(found.masses, [np.mean(at == 0), np.mean(at == 1)])
     assert_allclose(found.mass_errors, np.sqrt(0.21 / 4000), rtol=0.2)
     assert (np.abs(found.logs - 5.0 - np.log(MASSES)) < 4.0 * found.errors).all()
+
+
+def test_few_draws_that_go_between_modes_have_masses_and_no_evidences():
+    at = np.arange(20) % 2 * np.ones((4, 1), dtype=int)
+    rng = np.random.default_rng(5)
+    positions = CENTRES[at] + SDS[at][..., None] * rng.standard_normal((4, 20, DIM))
+    found = weigh_modes(modes(), positions, values_at(positions), rng)
+    assert_allclose(found.masses, 0.5)
+    assert np.isnan(found.logs).all()
 
 
 def test_ends_of_searches_in_one_valley_are_one_mode():
@@ -258,3 +268,17 @@ def test_a_run_that_goes_on_weighs_all_its_draws(without_jumps, tmp_path):
         resumed = sk.resume(tmp_path / "run", two_normals(), draws=300, progress=False)
     assert_allclose(resumed.draws, whole.draws)
     assert_allclose(resumed.log_weights, whole.log_weights)
+
+
+def test_the_heaviest_mode_has_an_evidence_where_all_draws_together_have_none(monkeypatch):
+    run = sampled(draws=400)
+
+    def fail(*given, **options):
+        raise NumericalError("too heavy a tail")
+
+    expected = run.log_evidence()
+    monkeypatch.setattr(normalizer, "evidence_of_chains", fail)
+    found = run.log_evidence()
+    assert found.calls == run.total_calls
+    assert abs(found.value - 1.5 * np.log(2.0 * np.pi)) < 4.0 * found.error < 0.4
+    assert abs(found.value - expected.value) < 4.0 * found.error
