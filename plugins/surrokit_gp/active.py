@@ -405,7 +405,8 @@ class _Search:
         these, the next ones lie nearer to the best, as if U were a quadratic about that.
         """
         assert self.whitening is not None
-        top, height = flat_from(len(self.best)), float(np.median(values) - self.values.min())
+        top = flat_from(len(self.best)) + 3.0 * typical_noise(self.noise_sd)
+        height = float(np.median(values) - self.values.min())
         if height > 2.0 * top:
             part = max(math.sqrt(top / height), LEAST_PART)
             middle = self.bend.apply(self.best[None])[0]

@@ -18,12 +18,13 @@ below the rounding error are not considered; in the paper's raw coordinates it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, Literal, Self, TypeAlias
 
 import attrs
 import numpy as np
+from scipy.linalg import cho_solve
 
 from surrokit.limits import check_deadline
 from surrokit.types import BoolArray, FloatArray
@@ -225,6 +226,16 @@ class NormalEquations:
             squares=self.squares + other.squares,
         )
 
+    def coefficients(self, n_free: int, ridge: float) -> FloatArray:
+        """Return the minimiser (k, m) of the squared error + ridge |v|^2, the first columns free.
+
+        LinAlgError is raised if there is none. It takes a tenth of the time of a spectrum.
+        """
+        penalty = np.full(len(self.gram), ridge)
+        penalty[:n_free] = 0.0
+        root = _cholesky(self.gram + np.diag(penalty), ROUNDING * float(np.trace(self.gram)))
+        return np.asarray(cho_solve((root, True), self.right, check_finite=False))
+
 
 def normal_equations(basis: Basis, equations: Equations) -> NormalEquations:
     """Gather the normal equations of a basis."""
@@ -423,7 +434,8 @@ def solve(
     A ridge of None is chosen by generalised cross-validation of all rows; the twin has the same.
     NumPy's LinAlgError is raised if the numbers cannot be handled.
     """
-    m, n_free, part = equations.targets.shape[1], basis.n_free, None
+    m, n_free = equations.targets.shape[1], basis.n_free
+    twin: Callable[[float], FloatArray] | None = None
     exact = ridge is not None and (ridge == 0.0 or not equations.has_gradients)
     if exact or equations.n_rows < len(basis.nodes):
 
@@ -431,14 +443,14 @@ def solve(
             return Spectrum.of_rows(write_out(basis, some), n_free, m, some.total_weight)
 
         whole = spectrum(equations)
-        part = None if held is None else spectrum(equations.take(~held))
+        twin = None if held is None else spectrum(equations.take(~held)).coefficients
     else:
         shown = equations if held is None else equations.take(~held)
         sums = normal_equations(basis, shown)
         if held is not None:
-            part = Spectrum.of_sums(sums, n_free, shown.total_weight)
+            twin = partial(sums.coefficients, n_free)
             sums = sums + normal_equations(basis, equations.take(held))
         whole = Spectrum.of_sums(sums, n_free, equations.total_weight)
     if ridge is None:
         ridge = whole.cross_validated(equations.count)
-    return whole.solution(equations, ridge), None if part is None else part.coefficients(ridge)
+    return whole.solution(equations, ridge), None if twin is None else twin(ridge)

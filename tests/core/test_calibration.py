@@ -166,10 +166,15 @@ def test_a_linear_map_is_calibrated_at_nine_calls_a_data_set(right):
     ("noise", "settings", "wrong"),
     [
         (1.0, {"simulate": scattered(2.5)}, "a"),
-        (1.0, {"simulate": scattered(0.4)}, "log density"),
-        (1.0, {"simulate": lambda rng, f, q: f + DESIGN[:, 0] + rng.standard_normal(6)}, "a"),
-        (10.0, {"prior": {"b": stats.norm(1.0, 6.0)}}, "b"),
-        (10.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b"),
+        pytest.param(1.0, {"simulate": scattered(0.4)}, "log density", marks=pytest.mark.long),
+        pytest.param(
+            1.0,
+            {"simulate": lambda rng, f, q: f + DESIGN[:, 0] + rng.standard_normal(6)},
+            "a",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(10.0, {"prior": {"b": stats.norm(1.0, 6.0)}}, "b", marks=pytest.mark.long),
+        pytest.param(10.0, {"prior": {"b": stats.norm(1.0, 0.3)}}, "b", marks=pytest.mark.long),
     ],
 )
 def test_wrong_errors_and_priors_are_found(noise, settings, wrong):
@@ -183,6 +188,7 @@ def failing(q):
     return np.array([q[0] + q[1], np.nan if q[1] < -0.5 else np.exp(0.5 * q[1])])
 
 
+@pytest.mark.long
 def test_a_map_that_fails_for_some_parameters_is_calibrated_where_it_works():
     """Values alone, two outputs; false alarms: 1 in 100."""
     parameters = {"a": sk.real(prior=stats.norm()), "b": sk.interval(-1.0, 2.0)}

@@ -154,6 +154,7 @@ def test_sub_chains_from_exact_starts_stay_exact(fails):
     assert ks_2samp(wrong[:, 1], others[:, 1]).pvalue < 1e-4
 
 
+@pytest.mark.long
 def test_calls_of_both_are_counted_apart():
     target = sk.with_cheap(fine(), coarse(lambda q: q[:, 0] > 1.5))
     run = sk.sample(target, draws=20, seed=1, max_calls=2000, **PARTS)
@@ -164,6 +165,7 @@ def test_calls_of_both_are_counted_apart():
     assert "where a normal density stands for it" in finding.message
 
 
+@pytest.mark.long
 def test_a_cheap_model_that_always_fails_costs_no_exactness():
     def broken(q):
         raise RuntimeError("no mesh")

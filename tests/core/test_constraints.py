@@ -24,7 +24,8 @@ from surrokit.errors import ConfigurationError, TargetError
 ALL = [Simplex(2), Simplex(4), Ordered(1), Ordered(3), UnitVector(3), Circular(), Circular((2, 2))]
 ALL += [Correlation(2), Correlation(4)]
 SHORT = {"warmup": 50, "draws": 50, "seed": 1, "progress": False}
-LEARNT = {"sampler": "sub-chain", "surrogate": "additive", "explorer": "rounds", **SHORT}
+FEW_NODES = ("additive", {"n_nodes": 60})
+LEARNT = {"sampler": "sub-chain", "surrogate": FEW_NODES, "explorer": "rounds", **SHORT}
 
 
 @pytest.fixture(params=ALL, ids=repr)

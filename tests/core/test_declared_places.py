@@ -96,8 +96,12 @@ FAR = {
 
 
 @WARNS
-@pytest.mark.parametrize("gradients", [False, True], ids=["values", "gradients"])
-@pytest.mark.parametrize("name", FAR)
+@pytest.mark.parametrize(
+    "gradients", [pytest.param(False, marks=pytest.mark.long), True], ids=["values", "gradients"]
+)
+@pytest.mark.parametrize(
+    "name", ["tens", pytest.param("a date and a rate", marks=pytest.mark.long)]
+)
 def test_normal_targets_far_from_zero_come_out_right_from_few_calls(name, gradients):
     """Likelihood and priors are normal, and so is their product."""
     centre, sd, priors = map(np.array, FAR[name])

@@ -63,6 +63,7 @@ def test_its_gradient_is_that_of_its_logarithm(run):
     assert_allclose(gradients, (logs[..., 1] - logs[..., 0]) / (2 * step), rtol=1e-5)
 
 
+@pytest.mark.long
 def test_a_posterior_is_the_prior_of_the_next_data(run, model):
     """Means within 0.1 sd, and evidences that multiply, of one run on both."""
     after = sk.sample(

@@ -111,6 +111,7 @@ def test_they_are_taken_by_themselves_for_values_alone_few_dimensions_and_enough
     ("explorer", "by_gradients"),
     [("rounds", True), (("rounds", {"batch": 30}), False)],
 )
+@pytest.mark.long
 def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradients):
     schedule = sk.Safety(repairs=0)
     settings = {**LEARNT, "explorer": explorer, "schedule": schedule, "warmup": 60, "draws": 5}
@@ -119,6 +120,7 @@ def test_rounds_that_are_left_to_themselves_take_differences(explorer, by_gradie
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_values_alone_are_enough():
     """Each mean within five standard errors: a false alarm in a million."""
     run = sk.sample(Values(Gaussian()), seed=1, progress=False)
@@ -129,6 +131,7 @@ def test_values_alone_are_enough():
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_values_that_take_no_time_are_saved_all_the_same():
     """Each mean within five standard errors: a false alarm in a million.
 

@@ -73,6 +73,7 @@ def dear(clock, dim):
     return sk.potential(log_density=log_density, dim=dim)
 
 
+@pytest.mark.long
 def test_a_second_a_call_and_a_minute_give_draws(monkeypatch):
     clock = ReadClock(monkeypatch)
     run = sample_quietly(dear(clock, 4), max_seconds=60.0)
@@ -202,6 +203,7 @@ def cliffs(q):
     return -math.log(q[0]) if q[0] > 0 else -math.inf
 
 
+@pytest.mark.long
 def test_paths_that_are_far_too_long_end_at_a_default_limit():
     target = sk.potential(log_density=lambda q: -0.5 * q[0] ** 2, gradient="differences", dim=1)
     policy = sk.make("policy", "automatic")
@@ -359,6 +361,7 @@ def switch_point():
     return sk.potential(log_density=log_density, parameters=parameters)
 
 
+@pytest.mark.long
 def test_steps_are_noticed_and_differences_left_aside(monkeypatch):
     ReadClock(monkeypatch, by=0.1)
     run = sample_quietly(switch_point(), max_seconds=300.0)

@@ -194,6 +194,7 @@ def test_a_search_does_not_take_rounding_for_a_curvature():
     assert farthest < 200.0
 
 
+@pytest.mark.long
 def test_rough_gradients_do_not_make_a_search_leap():
     farthest = 0.0
 

@@ -70,7 +70,7 @@ def test_blocks_of_evaluations_join_with_their_noise():
     np.testing.assert_array_equal(both.take(slice(1, 2)).noise_sd, [0.5])
 
 
-@pytest.mark.parametrize("declared", [1.0, "estimate"])
+@pytest.mark.parametrize("declared", [pytest.param(1.0, marks=pytest.mark.long), "estimate"])
 def test_weighted_answers_are_those_of_a_process(declared):
     """Errors of all answers together: chi-square, with a rate of false alarms of 10^-4."""
     run = sk.sample(

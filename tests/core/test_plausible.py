@@ -61,6 +61,7 @@ def test_numbers_without_names_are_called_q():
     assert ((drawn > 7.0) & (drawn < [8.0, 9.0])).all()
 
 
+@pytest.mark.long
 def test_a_run_finds_what_lies_far_from_where_it_would_start():
     """The mean within five standard errors: a false alarm in a million."""
 

@@ -307,6 +307,7 @@ def test_step_size_and_metric_are_tuned_on_after_a_repair(repaired):
     assert 0.6 < repaired.kept.path_acceptance.mean() < 0.98
 
 
+@pytest.mark.long
 def test_the_metric_after_a_repair_is_that_of_both_modes(repaired):
     """The ratio of variances is 1 in each mode, and 1.4 to 2.9 in runs whose rounding differs: the
     mean of five runs is that of a repair."""

@@ -276,7 +276,14 @@ def asked(tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore:there was one round")
-@pytest.mark.parametrize(("noise_sd", "mean"), [(0.1, 2.0), (0.12, 2.0), (0.1, 2.4)])
+@pytest.mark.parametrize(
+    ("noise_sd", "mean"),
+    [
+        pytest.param(0.1, 2.0, marks=pytest.mark.long),
+        (0.12, 2.0),
+        pytest.param(0.1, 2.4, marks=pytest.mark.long),
+    ],
+)
 def test_other_errors_and_priors_are_answered_without_a_call(asked, noise_sd, mean):
     """Means, sds and the evidence within four errors, in a later session."""
     decay, prior = Decay(), sk.gaussian_prior([mean, 1.0], 1.0)
@@ -296,7 +303,10 @@ def test_other_errors_and_priors_are_answered_without_a_call(asked, noise_sd, me
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
 @pytest.mark.parametrize(
     ("observed", "reason"),
-    [({"noise_sd": 0.6}, "What is known does not answer: "), ({"noise_sd": "estimate"}, "")],
+    [
+        ({"noise_sd": 0.6}, "What is known does not answer: "),
+        pytest.param({"noise_sd": "estimate"}, "", marks=pytest.mark.long),
+    ],
 )
 def test_what_does_not_reach_is_refused_with_the_calls_that_it_takes(asked, observed, reason):
     run = sk.sample(kept(Decay(), asked).posterior(data=DATA, **observed), max_calls=0, **WEIGHED)

@@ -200,6 +200,7 @@ def test_paths_across_a_bound_do_not_shorten_steps_that_conserve_energy(share):
     assert np.exp(-0.25 * tuner.tuning.step_size) == pytest.approx(0.8, abs=0.01)
 
 
+@pytest.mark.long
 def test_a_bound_that_nobody_declared_costs_few_gradients():
     """An exponential distribution; a quarter of all paths ends where it has no density."""
     target = sk.potential(

@@ -141,7 +141,11 @@ def misses(answer, truths):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("surrogate", [shifted(0.3), "additive"], ids=["shifted", "learnt"])
+@pytest.mark.parametrize(
+    "surrogate",
+    [shifted(0.3), pytest.param("additive", marks=pytest.mark.long)],
+    ids=["shifted", "learnt"],
+)
 def test_figures_are_right_within_their_errors(surrogate):
     """Ten figures, each outside of its interval at 1e-4: a false alarm at 1e-3."""
     run = weigh(sk.potential(**BENT), surrogate=surrogate, max_calls=200)
@@ -173,6 +177,7 @@ def test_learners_are_told_whether_answers_are_weighted(correction):
     assert told == [correction == "weights"]
 
 
+@pytest.mark.long
 def test_every_round_is_looked_back_at_by_the_latest_surrogate(bent_run, monkeypatch):
     rounds = bent_run.answer.rounds
     assert len(rounds) >= 2
@@ -223,6 +228,7 @@ def test_rounds_are_corrected_by_payments_that_their_surrogates_do_not_know(monk
 
 
 @pytest.mark.usefixtures("always")
+@pytest.mark.long
 def test_cross_fitting_leaves_what_is_paid(monkeypatch):
     """Answers are others, and figures are right within their errors: ten of them at 1e-4."""
     run = weigh(sk.potential(**BENT), max_calls=200, budget=sk.Budget(target_mcse=1e-6))
@@ -298,6 +304,7 @@ def test_draws_weights_and_calls_agree(healthy):
     assert healthy.length == "cut"
 
 
+@pytest.mark.long
 def test_thousands_of_draws_are_handed_out_where_the_surrogate_is_good():
     """Else those that were evaluated, with weights: either have the means of the answers."""
     good, poor = weigh(max_calls=200), weigh(surrogate=shifted(0.3), max_calls=200)
@@ -377,8 +384,8 @@ MCSE = {"budget": sk.Budget(target_mcse=0.08)}
     [
         (MCSE, "target_mcse", "judged"),
         ({"target_ess": 300}, "target_ess", "judged"),
-        ({"draws": 1000, **MCSE}, "target_mcse", None),
-        ({"draws": 20}, "draws", "fixed"),
+        pytest.param({"draws": 1000, **MCSE}, "target_mcse", None, marks=pytest.mark.long),
+        pytest.param({"draws": 20}, "draws", "fixed", marks=pytest.mark.long),
         ({"draws": 500, "max_calls": 120}, "max_calls", "cut"),
     ],
 )
@@ -744,6 +751,7 @@ class Interpolating:
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_points_for_correcting_are_not_those_for_learning(monkeypatch):
     """Ten figures at 1e-4: ours are right but for a false alarm at 1e-3, the mutant's are not."""
     surrogate = sk.batch_surrogate(lambda evaluations, rng: Interpolating(evaluations))

@@ -111,8 +111,8 @@ def test_nothing_is_paid_before_the_first_draw(enough):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"initial": np.zeros(2)},
-        {"explorer": ("rounds", {"acceptance": 1.0 - 1e-12})},
+        pytest.param({"initial": np.zeros(2)}, marks=pytest.mark.long),
+        pytest.param({"explorer": ("rounds", {"acceptance": 1.0 - 1e-12})}, marks=pytest.mark.long),
         {"explorer": "sampler", "warmup": 60},
     ],
 )

@@ -215,6 +215,7 @@ def test_arrays_are_predicted_as_arrays(rows):
         run.posterior_predictive()
 
 
+@pytest.mark.long
 def test_weighted_answers_predict_the_target_and_not_the_surrogate(rows):
     """Unweighted, the surrogate's draws are half as wide again."""
     exact = sk.sample(rows, seed=1, **{**QUICK, "draws": 8000}).predict(DESIGN[:4])
@@ -246,7 +247,7 @@ def cooled(**observed):
     return sk.forward_potential(cooling, cooling_slopes, parameters=parameters, **observed)
 
 
-@pytest.mark.parametrize("family", ["student", "lognormal"])
+@pytest.mark.parametrize("family", [pytest.param("student", marks=pytest.mark.long), "lognormal"])
 def test_data_of_forward_models_scatter_with_their_noise(family, tmp_path):
     scale, path = 0.05 if family == "lognormal" else 1.5, tmp_path / "run.surrokit"
     run = sk.sample(cooled(scale=scale, family=family), seed=1, path=path, **SHORT)

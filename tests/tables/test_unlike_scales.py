@@ -80,6 +80,7 @@ def test_every_family_and_prior_has_draws_about_the_mode(formula, family, settin
     assert np.max(sk.r_hat(run.draws)) < 1.03
 
 
+@pytest.mark.long
 def test_the_evidence_is_that_of_the_density_in_the_units_of_the_columns():
     frame = table(1_000, 5, ("income", "year"))
     x = np.column_stack([np.ones(1_000), frame[["income", "year"]]])
@@ -145,7 +146,9 @@ def value(q):
     return 0.5 * z @ PRECISION @ z
 
 
-@pytest.mark.parametrize("declared", ["priors", "plausible ranges"])
+@pytest.mark.parametrize(
+    "declared", [pytest.param("priors", marks=pytest.mark.long), "plausible ranges"]
+)
 def test_declared_scales_of_very_unlike_size_are_used(declared):
     priors = [stats.norm(6e7, 4e7), stats.norm(2e-8, 3e-8), stats.norm(2005.0, 20.0)]
     if declared == "priors":

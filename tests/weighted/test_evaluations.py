@@ -320,7 +320,7 @@ def answers(learn, repeats=300, outer=False):
     return np.array(plain), np.array(better), np.array(hits).sum(axis=0)
 
 
-@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize("outer", [pytest.param(False, marks=pytest.mark.long), True])
 def test_answers_are_unbiased_and_better_and_their_intervals_hold(outer):
     """300 rounds: bias below four standard errors, intervals of 95 % fail at 1e-4. Surrogates that
     go half of the way leave half of what is to be corrected."""

@@ -87,6 +87,7 @@ def test_sharpened_means_are_right_where_the_surrogate_errs_along_a_slow_directi
     assert found.error <= mean_error(run.draws)[1]  # no worse than draws alone
 
 
+@pytest.mark.long
 def test_weighted_answers_warn_of_a_heavy_tail():
     """Squares of Student's t with three degrees of freedom have no variance."""
 
@@ -125,6 +126,7 @@ def test_advice_where_surrogates_learn_little_of_heavy_tails_gives_right_quantil
         np.testing.assert_array_less(np.abs(below.mean(axis=(0, 1)) - p), 3.5 * error)
 
 
+@pytest.mark.long
 def test_few_draws_of_a_heavy_tail_leave_few_degrees():
     run = sk.sample(
         decay(),
@@ -197,6 +199,7 @@ def runs_that_see_no_event():
     yield sk.sample(normal(), sampler="hmc", max_calls=150, **few, **{**plain, "draws": None})
 
 
+@pytest.mark.long
 def test_an_event_that_no_draw_saw_has_an_upper_bound():
     """The rule of three: 3 over the effective draws, and the same below one."""
     for run in runs_that_see_no_event():

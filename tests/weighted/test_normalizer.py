@@ -139,7 +139,7 @@ class Near(Normal):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", [Normal, Student])
-@pytest.mark.parametrize("with_surrogate", [True, False])
+@pytest.mark.parametrize("with_surrogate", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_evidences_of_exact_draws_hold(rng, kind, with_surrogate):
     """Intervals fail a false alarm's 1e-4, biases one of 7e-6; the surrogate's own is 7 off."""
     law = kind(correlated(rng, 2))
@@ -213,7 +213,7 @@ def two_rounds(rng, law, density_ratio, repeats):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("density_ratio", [0.05, 0.3])
+@pytest.mark.parametrize("density_ratio", [pytest.param(0.05, marks=pytest.mark.long), 0.3])
 def test_evidences_of_rounds_hold(rng, density_ratio):
     law = Normal(correlated(rng, 2))
     found = list(two_rounds(rng, law, density_ratio, 40))

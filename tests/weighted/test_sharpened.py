@@ -59,7 +59,7 @@ def holds(rng, **settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.long),
         pytest.param({"keep": 0.3}, marks=pytest.mark.long),
         pytest.param({"mixed": 0.3}, marks=pytest.mark.long),
         {"keep": 0.3, "mixed": 0.3},
@@ -71,6 +71,7 @@ def test_intervals_hold(rng, settings):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_moves_from_elsewhere_than_the_draws_are_no_control(rng):
     """A negative control: moves that begin at draws of the surrogate leave means off."""
 

@@ -94,7 +94,10 @@ def statistics(z):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name == "multinomial")) for name in TARGETS],
+)
 @ORDERS
 def test_exact_draws_stay_exact(name, order):
     target = TARGETS[name]()

@@ -84,6 +84,7 @@ def test_points_are_chosen_that_tell_most_of_the_mass():
     assert choose(process, apart, 1, 1.0) < 30
 
 
+@pytest.mark.long
 def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_the_surrogate():
     target = Target(correlated, [-1.0, -9.0], [9.0, 3.0])
     *before, last = explore(target, sk.potential(value_and_gradient=both, dim=2, batched=True))
@@ -102,9 +103,9 @@ def test_a_correlated_density_is_found_with_few_values_and_the_sampler_tuned_on_
 @pytest.mark.parametrize(
     ("settings", "paid"),
     [
-        ({"evaluations": 33}, 33),
+        pytest.param({"evaluations": 33}, 33, marks=pytest.mark.long),
         ({"evaluations": 33, "calls": 20}, 33),
-        ({"calls": 40}, 40),
+        pytest.param({"calls": 40}, 40, marks=pytest.mark.long),
         ({"calls": 0}, 6),  # starts, the middle of the box and one more
         ({"warmup": 2}, None),
     ],
@@ -144,6 +145,7 @@ def test_a_target_that_always_fails_ends():
     assert not np.isfinite(found.chains.values).any()
 
 
+@pytest.mark.long
 def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
     def away(q):
         return 0.5 * np.square((q - [6.0, -4.0]) / [0.5, 1.0]).sum(axis=1)
@@ -153,6 +155,7 @@ def test_it_goes_to_a_mass_outside_of_where_it_was_told_to_look():
     assert np.abs((found.mode - [6.0, -4.0]) / [0.5, 1.0]).max() < 2.0
 
 
+@pytest.mark.long
 def test_points_are_looked_for_within_reach_of_where_mass_is_expected_or_was_found():
     """Far values of a steep density would teach next to nothing."""
     places = []
@@ -196,6 +199,7 @@ def test_a_bend_gives_way_where_a_quadratic_predicts_all_values(rng):
         assert np.allclose(0.5 * np.square(at).sum(axis=1), search.values)
 
 
+@pytest.mark.long
 def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
     reaches, real = [], QuadraticProcess.fit
     monkeypatch.setattr(

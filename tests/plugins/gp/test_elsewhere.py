@@ -25,6 +25,7 @@ def sample(log_density, seed, dim=2, calls=100):
     return sk.sample(target, max_calls=calls, seed=seed, progress=False)
 
 
+@pytest.mark.long
 def test_two_normals_in_a_hundred_values_are_weighed_rightly():
     """The mean is 1; draws of one mode alone have 3. False alarms: below one in a thousand."""
     run = sample(two_normals, 0)

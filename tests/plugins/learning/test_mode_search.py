@@ -389,6 +389,7 @@ def ran(target, seed, *, step_size=0.5, draws=60):
     )
 
 
+@pytest.mark.long
 def test_modes_between_which_chains_go_are_no_reason_to_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", SamplingWarning)

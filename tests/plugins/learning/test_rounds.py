@@ -388,6 +388,7 @@ def test_else_a_round_judges_first():
 
 
 @pytest.mark.parametrize(("factor", "learns"), [(1.0, False), (1.05, True)])
+@pytest.mark.long
 def test_differences_are_taken_where_they_win_more_than_they_cost(factor, learns):
     """A surrogate 1.05 times as wide is accepted with 0.92: more than the 0.9 that is enough, but
     gradients of 9 values at 17 points cost less than what draws would lose."""

@@ -62,6 +62,7 @@ def test_the_problem_of_the_paper():
     assert_allclose(values - constant, [58.7213621081, 64.5387160789], rtol=1e-10)
 
 
+@pytest.mark.long
 def test_with_two_threads_it_is_the_same_problem():
     """LAPACK's basis of a pair of modes with one eigenvalue depends on threads; tests have one."""
     ours = EllipticPde()
