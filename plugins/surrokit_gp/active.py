@@ -35,6 +35,7 @@ from surrokit_gp.bend import Bend
 from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
 from surrokit_gp.fitted import FittedProcess
 from surrokit_gp.quadratic import (
+    PREDICTS,
     QuadraticProcess,
     about_lowest,
     fit_bent_by_values,
@@ -51,6 +52,7 @@ JUDGED = 8  # latest draws of the process by which it is judged
 HOTTEST = 3.0  # highest temperature at which points are looked for
 WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
 SHRINK = 0.7  # of the coordinates about the best point, where no process could be fitted
+LEAST_PART = 0.3  # of them, where the last points were far too high
 SEVERAL = 3  # points of a batch at least
 
 
@@ -340,7 +342,7 @@ class _Search:
             self._begin(most, rng)
             return
         if not self.noise_sd.any():  # with noise values say too little of curvature
-            self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
+            self._follow_quadratic(self.whitening)
         try:
             fitted = self.fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
@@ -376,16 +378,40 @@ class _Search:
             self._judge(chosen[:n_judges], errors, noise)
         elif n_judges:  # draws of a flattened process do not count
             self.errors, self.judges, self.noise = np.empty(0), self.judges[:0], np.empty(0)
-        self._follow(draws, temperature, size)
+        self._follow(draws, temperature, size, values)
         self.logs = fitted.logs
         variances = fitted.variance(draws)
         self.unsure = float(np.mean(variances > fitted.unsure**2))
         self.variance = float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
 
-    def _follow(self, draws: FloatArray, temperature: float, size: float) -> None:
-        """Take coordinates of draws (n, dim) of a process whose errors have a size, in nats."""
+    def _follow_quadratic(self, whitening: Whitening) -> None:
+        """Take coordinates of a quadratic through all values, straight ones if it is one there."""
+        fine = np.isfinite(self.values)
+        at, values = self.positions[fine], self.values[fine]
+        if not self.bend.changes_nothing:  # far from the mass a bend may be likelier by chance
+            straight, known = follow_quadratic(about_lowest(at, values), at, values, PREDICTS)
+            if known:
+                self.bend, self.whitening = Bend.none(at.shape[1]), straight
+                return
+        self.whitening, _ = follow_quadratic(whitening, *self._finite)
+
+    def _follow(
+        self, draws: FloatArray, temperature: float, size: float, values: FloatArray
+    ) -> None:
+        """Take coordinates of draws (n, dim) of a process whose errors have a size, in nats.
+
+        ``values (m,)`` are those of its last points. Where the target is next to nothing at most of
+        these, the next ones lie nearer to the best, as if U were a quadratic about that.
+        """
         assert self.whitening is not None
+        top = flat_from(len(self.best)) + 3.0 * typical_noise(self.noise_sd)
+        height = float(np.median(values) - self.values.min())
+        if height > 2.0 * top:
+            part = max(math.sqrt(top / height), LEAST_PART)
+            middle = self.bend.apply(self.best[None])[0]
+            self.whitening = Whitening(mean=middle, factor=part * self.whitening.factor)
+            return
         if size > 5.0:  # then its draws tell less than the points do
             self.whitening = about_lowest(*self._finite)
             return

@@ -369,22 +369,33 @@ class QuadraticProcess:
 
 
 def about_lowest(positions: FloatArray, values: FloatArray) -> Whitening:
-    """Return coordinates of the points of high density, or of the densest where these are few."""
-    dim, order = positions.shape[1], np.argsort(values, kind="stable")
-    high = int(np.count_nonzero(values - values.min() <= flat_from(dim)))
-    lowest = positions[np.sort(order[: max(high, 2 * dim + 2)])]
-    return Whitening.of(lowest, np.ones(len(lowest)), drops_noise=True)
+    """Return coordinates of the points of high density, or of the densest where these are few.
+
+    Fewer than 2 dim + 2 count by exp(-U / T), with the least T at which dim + 2 points would do.
+    """
+    dim, heights = positions.shape[1], values - values.min()
+    high = heights <= flat_from(dim)
+    if np.count_nonzero(high) >= 2 * dim + 2:
+        return Whitening.of(positions[high], np.ones(int(high.sum())), drops_noise=True)
+    weights = np.exp(-heights / np.geomspace(1e-2, 1e12, 400)[:, None])
+    worth = np.square(weights.sum(axis=1)) / np.square(weights).sum(axis=1)
+    least = np.searchsorted(worth, min(dim + 2.0, 0.9 * len(values)))
+    return Whitening.of(positions, weights[min(least, 399)], drops_noise=True)
+
+
+PREDICTS = 0.01
+"""Error of a quadratic through all values, as a part of their heights, that makes it the target."""
 
 
 def follow_quadratic(
-    whitening: Whitening, positions: FloatArray, values: FloatArray
+    whitening: Whitening, positions: FloatArray, values: FloatArray, most: float = 0.1
 ) -> tuple[Whitening, bool]:
     """Return coordinates of a quadratic through all values where it predicts them, and if it does.
 
     A narrow ridge in an unknown direction is found from afar: all values on its slopes, which a
     process flattens, tell of it. ``values (n,)`` at ``positions (n, dim)`` count by their heights
     above the least one. The quadratic has to predict nine in ten of those left out to a hundredth
-    of their heights, or to a tenth where the present coordinates are off by a factor of three.
+    of their heights, or to ``most`` where the present coordinates are off by a factor of three.
     """
     z, dim = whitening.apply(positions), len(whitening.mean)
     with np.errstate(over="ignore"):
@@ -402,11 +413,11 @@ def follow_quadratic(
     error = float(np.quantile(np.abs(errors), 0.9))
     fitted = Polynomial.of(solve_triangular(triangle, projected), dim)
     least, vectors = np.linalg.eigh(fitted.matrix)
-    if not (error < 0.1 and least[0] > 1e-8 * least[-1]):
+    if not (error < most and least[0] > 1e-8 * least[-1]):
         return whitening, False
     least_at: FloatArray = np.asarray(-np.linalg.solve(fitted.matrix, fitted.slope))
     middle = whitening.undo(least_at[None])[0]
-    if error > 0.01 and least[0] > 0.1 and least[-1] < 10.0:
+    if error > PREDICTS and least[0] > 0.1 and least[-1] < 10.0:
         return whitening, False
     return Whitening(
         mean=middle, factor=_lower(whitening.factor @ (vectors / np.sqrt(least)))

@@ -9,6 +9,7 @@ from surrokit_gp import quadratic
 from surrokit_gp.quadratic import (
     QuadraticGaussianProcess,
     QuadraticProcess,
+    about_lowest,
     flat_from,
     flattened,
     follow_quadratic,
@@ -191,6 +192,17 @@ def test_coordinates_follow_draws_within_limits():
 
 def ridge(positions):
     return 0.5 * np.square(TASK.apply(positions) * [1.0, 100.0, 100.0]).sum(axis=1)
+
+
+def test_few_dense_points_give_their_own_scale(rng):
+    """Others count by their density; many dense ones all alike."""
+    near, far = 0.1 * rng.standard_normal((6, 4)), 3.0 * rng.standard_normal((20, 4))
+    few = np.concatenate([near, far])
+    scales = np.diag(about_lowest(few, 50.0 * np.square(few).sum(axis=1)).factor)
+    assert (scales < 1.0).all()
+    many = rng.standard_normal((40, 4))
+    found = about_lowest(many, np.zeros(40))
+    assert np.allclose(found.mean, many.mean(axis=0))
 
 
 def test_a_quadratic_through_far_values_gives_the_coordinates_of_a_thin_ridge():
