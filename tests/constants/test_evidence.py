@@ -234,7 +234,11 @@ CHAINS = {"warmup": 200, "draws": 500, "seed": 1, "progress": False}
 
 
 @pytest.mark.parametrize(
-    "parts", [{"sampler": "hmc"}, {"sampler": "sub-chain", "surrogate": "additive"}]
+    "parts",
+    [
+        {"sampler": "hmc"},
+        pytest.param({"sampler": "sub-chain", "surrogate": "additive"}, marks=pytest.mark.long),
+    ],
 )
 def test_chains_give_the_evidence_for_nothing_or_for_some_calls(parts):
     """In bounds and scales of its own; four estimates within 4.5 errors."""

@@ -467,7 +467,7 @@ def test_cured_failures_change_no_draw_and_are_told():
     assert run.calls["value"] - sound.calls["value"] == pytest.approx(cured / 0.9, rel=0.2)
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_noisy_model_is_told(fails):
     """Where calls are timed, and where failures are looked at again."""
     rng = np.random.default_rng(1)

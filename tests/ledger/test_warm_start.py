@@ -151,6 +151,7 @@ def test_weighted_draws_are_not_gone_on_from(whole):
     assert read_known([path], forward(Counted()))[2] is None
 
 
+@pytest.mark.long
 def test_a_recalled_run_is_resumed_without_the_ledger(enough, tmp_path):
     run = sk.sample(
         forward(Counted()), warm_start=enough[1], path=tmp_path / "a", **{**ROUNDS, "seed": 4}

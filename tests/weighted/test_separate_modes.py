@@ -175,6 +175,7 @@ def answers(seed):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_errors_of_means_have_those_of_masses():
     """Of 40 runs the mean square of z is within these bounds but for a probability of 0.002."""
     truth = float(MASSES @ CENTRES[:, 0])

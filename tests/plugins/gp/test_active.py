@@ -216,6 +216,7 @@ def test_tails_heavier_than_a_normal_density_move_the_wall(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")  # of 100 draws
+@pytest.mark.long
 def test_chains_pay_about_one_value_for_a_draw():
     target = sk.potential(banana, dim=4, batched=True)
     run = sk.sample(target, draws=100, seed=2, **PARTS)

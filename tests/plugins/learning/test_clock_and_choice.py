@@ -51,6 +51,7 @@ def sampled(seconds, **given):
 
 
 @pytest.mark.filterwarnings("ignore::surrokit.errors.SamplingWarning")
+@pytest.mark.long
 def test_the_time_that_calls_take_changes_no_draw_where_the_same_parts_are_chosen():
     # all quick, all slow, and quick at the start alone
     takes = [lambda _: 0.0, lambda _: 0.006, lambda n: 0.0 if n < 9 else 0.006]

@@ -105,8 +105,9 @@ def grid_mean(data, noise_sd):
 
 def test_twenty_calls_answer_another_question_and_are_found_again(tmp_path):
     """Not one of them is for timing, starts or modes, and a model without a store resumes it."""
-    few = ("weights", {"chains": 8, "warmup": 100, "effective": 4000})
-    settings = {"correction": few, "progress": False}
+    few = ("weights", {"chains": 32, "warmup": 60, "effective": 1500})
+    parts = {"sampler": "hmc", "surrogate": ("additive", {"n_nodes": 60}), "explorer": "rounds"}
+    settings = {**parts, "correction": few, "progress": False}
     model, other = decaying(), observed(2.05, 0.72, 2)
     sk.sample(model.posterior(**observed(2.0, 0.7, 1)), max_calls=80, seed=1, **settings)
     path = tmp_path / "run"
