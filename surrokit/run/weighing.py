@@ -156,8 +156,9 @@ class Weighing:
                 if doubt is None and (doubt := self._complaint_about_errors()) is not None:
                     self._forget()
                     self._reason = doubt
-                self._rejected += doubt is not None
-                self._note()
+                if doubt is not None:
+                    self._rejected += 1
+                    self._note()
                 book.add_round(self._aim)
                 failed = 0 if doubt is None else failed + 1
                 if doubt is None and self._is_enough():
