@@ -784,7 +784,7 @@ def test_a_mean_that_is_less_sure_than_one_draw_is_no_answer():
     target = sk.potential(value_and_gradient=both, dim=2, batched=True)
     run = weigh(target, surrogate="additive", max_calls=60, seed=3)
     assert not run.accepted
-    assert run.weights.reason == "the mean of number 1 has an error above its standard deviation"
+    assert "has an error above its standard deviation" in run.weights.reason
     assert "not verified" in run.verdict.messages[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -400,8 +401,9 @@ def test_errors_are_shown_as_text(tmp_path):
     for words in (["show", f"no{CLEAR}file"], ["sample", "gaussian", f"--no{CLEAR}option"]):
         done = call("-c", code, *words, check=False)
         assert done.returncode
-        assert r"no\x1b[2J" in done.stderr
         assert is_text(done.stderr)
+        # Click of old leaves such characters out
+        assert re.search(r"no(\\x1b\[2J)?(file|option)", done.stderr)
 
 
 def test_a_table_for_a_file_keeps_its_names(tmp_path):
