@@ -42,6 +42,7 @@ from surrokit_gp.quadratic import (
     fit_likelier,
     flat_from,
     follow_quadratic,
+    kept_up_to,
     refocus,
     straighten,
     typical_noise,
@@ -342,7 +343,7 @@ class _Search:
             self._begin(most, rng)
             return
         if not self.noise_sd.any():  # with noise values say too little of curvature
-            self._follow_quadratic(self.whitening)
+            self._follow_quadratic()
         try:
             fitted = self.fitted = self._fit(self.whitening)
         except SurrogateFitError:  # about the best point
@@ -385,8 +386,9 @@ class _Search:
         self.variance = float(variances.mean())
         self.spread = 0.5 * (self.spread + size)
 
-    def _follow_quadratic(self, whitening: Whitening) -> None:
+    def _follow_quadratic(self) -> None:
         """Take coordinates of a quadratic through all values, straight ones if it is one there."""
+        assert self.whitening is not None
         fine = np.isfinite(self.values)
         at, values = self.positions[fine], self.values[fine]
         if not self.bend.changes_nothing:  # far from the mass a bend may be likelier by chance
@@ -394,7 +396,7 @@ class _Search:
             if known:
                 self.bend, self.whitening = Bend.none(at.shape[1]), straight
                 return
-        self.whitening, _ = follow_quadratic(whitening, *self._finite)
+        self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
 
     def _follow(
         self, draws: FloatArray, temperature: float, size: float, values: FloatArray
@@ -405,7 +407,7 @@ class _Search:
         these, the next ones lie nearer to the best, as if U were a quadratic about that.
         """
         assert self.whitening is not None
-        top = flat_from(len(self.best)) + 3.0 * typical_noise(self.noise_sd)
+        top = kept_up_to(len(self.best), self.noise_sd)
         height = float(np.median(values) - self.values.min())
         if height > 2.0 * top:
             part = max(math.sqrt(top / height), LEAST_PART)

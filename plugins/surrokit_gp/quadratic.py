@@ -66,14 +66,21 @@ def typical_noise(noise_sd: FloatArray, found: Hyperparameters | None = None) ->
     return float(np.median(np.where(np.isnan(noise_sd), unknown, noise_sd)))
 
 
+def kept_up_to(dim: int, noise_sd: FloatArray) -> float:
+    """Return the height above the least of values with noise (n,) from which on they are flattened.
+
+    The least of noisy values lies below U.
+    """
+    return flat_from(dim) + 3.0 * typical_noise(noise_sd)
+
+
 def flattened(rows: TrainingRows, trend: FloatArray) -> TrainingRows:
     """Return rows whose values far above the least one are uncertain, and near a trend.
 
     There the density is next to nothing, and a steep wall would bend a process wherever it lies. So
     heights of values, and those of the ``trend (n,)``, grow as their logarithm only.
     """
-    # the least of noisy values lies below U
-    least, top = float(rows.values.min()), flat_from(rows.dim) + 3.0 * typical_noise(rows.noise_sd)
+    least, top = float(rows.values.min()), kept_up_to(rows.dim, rows.noise_sd)
 
     def flatten(heights: FloatArray) -> FloatArray:
         above = np.minimum(heights, np.finfo(np.float64).max)

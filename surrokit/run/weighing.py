@@ -45,6 +45,7 @@ from surrokit.weighted.rounds import (
     choose,
     complaint,
     complaint_about_draws,
+    complaint_about_errors,
     complaint_about_noise,
     complaint_about_process,
     cross_fit,
@@ -63,7 +64,7 @@ FEWEST_A_CHAIN = 50
 
 EDGES, INSIDE = 4, 0.99
 """Edges of the surrogate's mass that a round evaluates, beside its draws; and the part of draws
-beyond whose V, by the way out, there are none."""
+at which V is at most what the way out leads to."""
 
 LARGEST_PART = 0.1
 """Part of the surrogate's draws that a round evaluates at most; else they would not be about
@@ -153,9 +154,11 @@ class Weighing:
                 correct = self._round_of_noise if self._has_noise else self._round
                 doubt = self._reason = correct(found, before)
                 self._note()
-                if doubt is None and (doubt := self._complaint_about_errors()) is not None:
-                    self._forget()
-                    self._reason = doubt
+                if doubt is None:
+                    assert book.weights is not None
+                    doubt = self._reason = complaint_about_errors(book.weights.figures)
+                    if doubt is not None:
+                        self._forget()
                 if doubt is not None:
                     self._rejected += 1
                     self._note()
@@ -498,18 +501,6 @@ class Weighing:
         if budget.target_mcse is None and budget.target_ess is None and self._book.wanted is None:
             return self._weigher.aim
         return budget.target_mcse
-
-    def _complaint_about_errors(self) -> str | None:
-        """Return which answer is worth less than a single exact draw, or None."""
-        weights = self._book.weights
-        assert weights is not None
-        mean, sd = weights.figures.mean, weights.figures.sd
-        # what a mean is off by makes an estimate of the variance as much larger
-        unsure = 2.0 * np.square(mean.error) - np.square(sd.value)
-        worst = int(np.argmax(unsure))
-        if not unsure[worst] > 0.0:
-            return None
-        return f"the mean of number {worst} has an error above its standard deviation"
 
     def _is_enough(self) -> bool:
         """Return whether two rounds agree on answers that are good enough."""

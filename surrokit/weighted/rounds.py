@@ -13,7 +13,7 @@ from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.potentials import CovariancePotential, Potential
 from surrokit.surrogate.training import are_beyond, part_beyond
 from surrokit.types import FloatArray, IntArray
-from surrokit.weighted.answer import Answer
+from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.correction import Values, correct, pareto_k_of
 from surrokit.weighted.round import Round, combine_degrees, effective, thin
 
@@ -423,6 +423,16 @@ def complaint(found: Round) -> str | None:
     if found.variance > 4.0:  # a paid draw is worth less than a quarter of an exact one
         return f"the variance of the weights is {found.variance:.2g}, above 4"
     return None
+
+
+def complaint_about_errors(figures: Figures) -> str | None:
+    """Return which mean is worth less than a single exact draw, or None."""
+    # what a mean is off by makes an estimate of the variance as much larger
+    unsure = 2.0 * np.square(figures.mean.error) - np.square(figures.sd.value)
+    worst = int(np.argmax(unsure))
+    if not unsure[worst] > 0.0:
+        return None
+    return f"the mean of number {worst} has an error above its standard deviation"
 
 
 def disagreement(one: Round, other: Round) -> str | None:

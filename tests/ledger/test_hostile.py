@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import warnings
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -396,14 +396,18 @@ def test_what_a_hostile_file_says_is_shown_as_text(small, tmp_path):
     assert is_text(printed)
 
 
+KEEPS_ESCAPES = tuple(map(int, version("click").split(".")[:2])) >= (8, 2)
+"""Click of before leaves such characters out of what it says of options."""
+
+
 def test_errors_are_shown_as_text(tmp_path):
     code = "from surrokit.cli.main import main; main()"
     for words in (["show", f"no{CLEAR}file"], ["sample", "gaussian", f"--no{CLEAR}option"]):
         done = call("-c", code, *words, check=False)
         assert done.returncode
+        if words[0] == "show" or KEEPS_ESCAPES:
+            assert r"no\x1b[2J" in done.stderr
         assert is_text(done.stderr)
-        # Click of old leaves such characters out
-        assert re.search(r"no(\\x1b\[2J)?(file|option)", done.stderr)
 
 
 def test_a_table_for_a_file_keeps_its_names(tmp_path):
