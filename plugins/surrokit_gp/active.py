@@ -48,6 +48,7 @@ from surrokit_gp.quadratic import (
     typical_noise,
 )
 from surrokit_gp.rows import TrainingRows
+from surrokit_gp.trend import features
 
 JUDGED = 8  # latest draws of the process by which it is judged
 HOTTEST = 3.0  # highest temperature at which points are looked for
@@ -284,6 +285,7 @@ class _Search:
         self.bend = Bend.none(positions.shape[1])  # of the next process, as is its whitening
         self.whitening: Whitening | None = None  # None before there is one
         self.curved: tuple[Bend, Whitening] | None = None  # others that are tried
+        self.turned: Whitening | None = None  # the same
         self.n_tried = 0  # values when coordinates were last sought by them
         self.logs: FloatArray | None = None  # log scales of the last process
         self.looked_about = False  # by the last batch
@@ -367,10 +369,13 @@ class _Search:
         n_judges = math.ceil(part * batch)
         few = rng.choice(len(draws), n_judges, replace=False)
         noise = typical_noise(self.noise_sd, fitted.process.hyperparameters)
-        among = np.concatenate([draws, self._within_reach(self._scout(fitted, rng))])
-        best = choose(
-            fitted.process, fitted.whiten(among), batch - n_judges, 0.35 / temperature, noise
-        )
+        ends = self._within_reach(self._scout(fitted, rng))
+        among = np.concatenate([draws, ends])
+        far = temperature > WARM
+        # draws of exp(-V / T) stand for those of exp(-V)
+        parts = [0.35 / temperature] * 2 if far else [1.0 - 1.0 / temperature, 1.0]
+        powers, z = np.repeat(parts, [len(draws), len(ends)]), fitted.whiten(among)
+        best = choose(fitted.process, z, powers, batch - n_judges, noise, far=far)
         chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(fitted.whiten(chosen[:n_judges])) - values[:n_judges]
@@ -417,7 +422,9 @@ class _Search:
         if size > 5.0:  # then its draws tell less than the points do
             self.whitening = about_lowest(*self._finite)
             return
-        self.whitening = refocus(self.whitening, self.bend.apply(draws), temperature)
+        bent = self.bend.apply(draws)
+        self.turned = refocus(self.whitening, bent, temperature, turns=0.0)
+        self.whitening = refocus(self.whitening, bent, temperature)
         self.curved = straighten(draws, temperature)
 
     def _judge(self, draws: FloatArray, errors: FloatArray, noise: float) -> None:
@@ -446,6 +453,9 @@ class _Search:
         if len(rows) >= 1.1 * self.n_tried:
             self.n_tried = len(rows)
             fitted = fit_bent_by_values(fitted, rows, self.logs, reach=self.reach)
+            if self.turned is not None and fitted.bend is self.bend:
+                turned = [(self.bend, self.turned)]
+                fitted = fit_likelier(fitted, rows, turned, self.logs, reach=self.reach)
         self.bend, self.whitening = fitted.bend, fitted.whitening
         return fitted
 
@@ -508,24 +518,41 @@ def _size_beside(noise: float, errors: FloatArray) -> float:
 
 
 def choose(
-    process: FittedProcess, z: FloatArray, n: int, power: float, noise_sd: float = 0.0
+    process: FittedProcess,
+    z: FloatArray,
+    powers: FloatArray,
+    n: int,
+    noise_sd: float = 0.0,
+    *,
+    far: bool = False,
 ) -> IntArray:
-    """Return which of ``z (m, dim)`` reduce the variance of U most, one by one, shape (n,).
+    """Return which of ``z (m, dim)`` make the posterior surest, one by one, shape (n,).
 
-    The variance is summed over all positions with weights exp(-2 ``power`` V), given
-    the values so far and those at points chosen before. The point of the largest variance of its
-    own lies at an edge, and reduces that of the mass by little.
+    The point at which U is least known lies at an edge, and says little of the mass. So what is to
+    be small is the variance of the mass, means and covariances, or where draws are still ``far``
+    from these that of U at all positions, given the values so far and those at points chosen
+    before. Positions count as exp(-V)^``powers (m,)``.
     """
-    heights = process.value(z)
-    left = process.posterior.covariance(z, z)
-    counts = np.exp(-2.0 * power * (heights - heights.min()))
+    heights, left = process.value(z), process.posterior.covariance(z, z)
+    logs = powers * (np.median(heights) - heights)
+    if not far:  # the mean of exp(-U), but where next to nothing is known
+        logs += 0.5 * np.minimum(np.diag(left), 2.0)
+    weights = np.exp(logs - logs.max())
+    if far:
+        shared = left * weights
+    else:
+        moments = features("quadratic", Whitening.of(z, weights).apply(z))
+        moments[:, 1:] -= weights @ moments[:, 1:] / weights.sum()
+        moments /= np.sqrt(weights @ np.square(moments) + 1e-12 * weights.sum())
+        shared = left @ (weights[:, None] * moments)  # covariances of U with moments
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
         # with noise of 0.01 nats at least: a point next to a chosen one tells nothing more
         own = np.maximum(np.diag(left), 0.0) + max(noise_sd**2, 1e-4)
-        gains = counts @ np.square(left) / own
+        gains = np.square(shared).sum(axis=1) / own
         gains[chosen] = -1.0
         j = int(np.argmax(gains))
+        shared -= np.outer(left[:, j], shared[j] / own[j])
         left = left - np.outer(left[:, j], left[j] / own[j])
         chosen.append(j)
     return np.array(chosen, dtype=np.int64)

@@ -438,16 +438,19 @@ def _lower(spread: FloatArray) -> FloatArray:
     return np.ascontiguousarray(factor)
 
 
-def refocus(whitening: Whitening, draws: FloatArray, temperature: float = 1.0) -> Whitening:
+def refocus(
+    whitening: Whitening, draws: FloatArray, temperature: float = 1.0, turns: float = TURNS
+) -> Whitening:
     """Return coordinates in which draws of exp(-V) are nearly standard normal.
 
-    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones.
+    ``draws (n, dim)`` are those of exp(-V / T), near standard normal in the present ones. Axes
+    turn along correlations of at least ``turns``.
     """
     dim = draws.shape[1]
     covariance = np.cov(whitening.apply(draws), rowvar=False).reshape(dim, dim) / temperature
     # the noise of correlations would turn the axes, along which length scales are learnt
     sds = np.sqrt(np.diag(covariance))
-    covariance[np.abs(covariance) < TURNS * np.outer(sds, sds)] = 0.0
+    covariance[np.abs(covariance) < turns * np.outer(sds, sds)] = 0.0
     covariance += 1e-6 * np.trace(covariance) / dim * np.eye(dim)
     variances, vectors = np.linalg.eigh(covariance)
     # from one process to the next they may shrink and grow by so much
@@ -600,7 +603,8 @@ class QuadraticProcessLearner(KeepingLearner):
                 whitening = refocus(whitening, draws)
                 fitted = QuadraticProcess.fit(rows, whitening, fitted.logs, wide=True)
             for turn in range(0 if known else 8):
-                curved = [straighten(draws), None if turn else self._curved]
+                turned = refocus(fitted.whitening, fitted.bend.apply(draws), turns=0.0)
+                curved = [straighten(draws), None if turn else self._curved, (fitted.bend, turned)]
                 other = fit_likelier(fitted, rows, curved, fitted.logs, wide=True)
                 if other is fitted:
                     other = fit_bent_by_values(fitted, rows, fitted.logs, wide=True)
