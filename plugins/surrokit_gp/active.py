@@ -48,7 +48,6 @@ from surrokit_gp.quadratic import (
     typical_noise,
 )
 from surrokit_gp.rows import TrainingRows
-from surrokit_gp.trend import features
 
 JUDGED = 8  # latest draws of the process by which it is judged
 HOTTEST = 3.0  # highest temperature at which points are looked for
@@ -371,11 +370,11 @@ class _Search:
         noise = typical_noise(self.noise_sd, fitted.process.hyperparameters)
         ends = self._within_reach(self._scout(fitted, rng))
         among = np.concatenate([draws, ends])
-        far = temperature > WARM
-        # draws of exp(-V / T) stand for those of exp(-V)
-        parts = [0.35 / temperature] * 2 if far else [1.0 - 1.0 / temperature, 1.0]
+        # draws of exp(-V / T) stand for those of exp(-V), but the hottest for themselves
+        hot = temperature > WARM
+        parts = [0.7 / temperature] * 2 if hot else [1.0 - 1.0 / temperature, 1.0]
         powers, z = np.repeat(parts, [len(draws), len(ends)]), fitted.whiten(among)
-        best = choose(fitted.process, z, powers, batch - n_judges, noise, far=far)
+        best = choose(fitted.process, z, powers, batch - n_judges, noise, hopes=not hot)
         chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(fitted.whiten(chosen[:n_judges])) - values[:n_judges]
@@ -524,35 +523,27 @@ def choose(
     n: int,
     noise_sd: float = 0.0,
     *,
-    far: bool = False,
+    hopes: bool = False,
 ) -> IntArray:
-    """Return which of ``z (m, dim)`` make the posterior surest, one by one, shape (n,).
+    """Return which of ``z (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
-    The point at which U is least known lies at an edge, and says little of the mass. So what is to
-    be small is the variance of the mass, means and covariances, or where draws are still ``far``
-    from these that of U at all positions, given the values so far and those at points chosen
-    before. Positions count as exp(-V)^``powers (m,)``.
+    The variance is summed over all positions, given the values so far and those at points chosen
+    before. They count as exp(-V)^``powers (m,)``, and where ``hopes`` as much more as the mean of
+    exp(-U) is above exp(-V), since U may be lower. The point of the largest variance of its own
+    lies at an edge, and reduces that of the mass by little.
     """
     heights, left = process.value(z), process.posterior.covariance(z, z)
     logs = powers * (np.median(heights) - heights)
-    if not far:  # the mean of exp(-U), but where next to nothing is known
+    if hopes:  # but where next to nothing is known
         logs += 0.5 * np.minimum(np.diag(left), 2.0)
-    weights = np.exp(logs - logs.max())
-    if far:
-        shared = left * weights
-    else:
-        moments = features("quadratic", Whitening.of(z, weights).apply(z))
-        moments[:, 1:] -= weights @ moments[:, 1:] / weights.sum()
-        moments /= np.sqrt(weights @ np.square(moments) + 1e-12 * weights.sum())
-        shared = left @ (weights[:, None] * moments)  # covariances of U with moments
+    counts = np.exp(logs - logs.max())
     chosen: list[int] = []
     for _ in range(min(n, len(z))):
         # with noise of 0.01 nats at least: a point next to a chosen one tells nothing more
         own = np.maximum(np.diag(left), 0.0) + max(noise_sd**2, 1e-4)
-        gains = np.square(shared).sum(axis=1) / own
+        gains = counts @ np.square(left) / own
         gains[chosen] = -1.0
         j = int(np.argmax(gains))
-        shared -= np.outer(left[:, j], shared[j] / own[j])
         left = left - np.outer(left[:, j], left[j] / own[j])
         chosen.append(j)
     return np.array(chosen, dtype=np.int64)

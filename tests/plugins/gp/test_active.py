@@ -76,12 +76,12 @@ def test_points_are_chosen_that_tell_most_of_the_mass():
     near = np.concatenate([at + 0.1 * rng.standard_normal((30, 2)) for at in groups])
     among = np.concatenate([near, [[-8.0, 8.0]]])
     assert np.argmax(process.variance(among)) == 60
-    chosen = choose(process, among, np.zeros(61), 2, far=True)
+    chosen = choose(process, among, np.zeros(61), 2)
     assert chosen[0] < 60
     assert chosen[0] // 30 != chosen[1] // 30
     # of two like groups the denser one
     apart = np.concatenate([near[:30], 1.5 * near[30:]])
-    assert choose(process, apart, np.ones(60), 1, far=True) < 30
+    assert choose(process, apart, np.full(60, 2.0), 1) < 30
 
 
 @pytest.mark.long
