@@ -41,6 +41,7 @@ from surrokit_gp.quadratic import (
     fit_bent_by_values,
     fit_likelier,
     flat_from,
+    follow_bent_quadratic,
     follow_quadratic,
     kept_up_to,
     refocus,
@@ -396,7 +397,9 @@ class _Search:
             if known:
                 self.bend, self.whitening = Bend.none(at.shape[1]), straight
                 return
-        self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
+        self.whitening, known = follow_quadratic(self.whitening, *self._finite)
+        if not known and (curved := follow_bent_quadratic(at, values)) is not None:
+            self.bend, self.whitening = curved
 
     def _follow(
         self, draws: FloatArray, temperature: float, size: float, values: FloatArray

@@ -431,6 +431,41 @@ def follow_quadratic(
     ), True
 
 
+def follow_bent_quadratic(
+    positions: FloatArray, values: FloatArray
+) -> tuple[Bend, Whitening] | None:
+    """Return curved coordinates in which a quadratic predicts all values; None where there are none.
+
+    One number's square is taken off all others, as in U = (r - m)^T A (r - m) / 2 + c with
+    r = q - b q_i^2: then U is a polynomial with terms q_i^2 q_k and q_i^4, whose coefficients are
+    known from ``values (n,)`` at ``positions (n, dim)`` by least squares.
+    """
+    dim, heights = positions.shape[1], values - values.min()
+    centre, spread = positions.mean(axis=0), positions.std(axis=0)
+    if dim == 1 or not (spread > 0.0).all() or not np.isfinite(heights).all():
+        return None
+    z, scale = (positions - centre) / spread, heights + flat_from(dim)
+    square, n = features("quadratic", z), len(z)
+    if n < square.shape[1] + dim + 3:
+        return None
+    for i in range(dim):
+        more = np.square(z[:, [i]]) * np.column_stack([z, np.square(z[:, i])])
+        design = np.column_stack([square, more]) / scale[:, None]
+        found, _, rank, _ = np.linalg.lstsq(design, heights / scale)
+        if rank < design.shape[1]:
+            continue
+        others = np.arange(dim) != i
+        matrix = Polynomial.of(found[: square.shape[1]], dim).matrix[np.ix_(others, others)]
+        shift = np.zeros(dim)
+        shift[others] = np.linalg.solve(-matrix, found[square.shape[1] : -1][others])
+        bend = Bend(centre=centre, direction=np.eye(dim)[i] / spread[i], shift=shift * spread)
+        bent = bend.apply(positions)
+        whitening, known = follow_quadratic(about_lowest(bent, values), bent, values, PREDICTS)
+        if known:
+            return bend, whitening
+    return None
+
+
 def _lower(spread: FloatArray) -> FloatArray:
     """Return the triangular factor of spread spread^T, without squaring it."""
     upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
@@ -590,6 +625,10 @@ class QuadraticProcessLearner(KeepingLearner):
         with threads_for(len(rows) * dim):
             whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
+            bent = None if known else follow_bent_quadratic(rows.positions, rows.values)
+            if bent is not None:
+                self._curved = bent
+                return QuadraticProcess.fit(rows, bent[1], bend=bent[0], wide=True)
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
                 draws = self._draw(fitted, turn, noisy)
