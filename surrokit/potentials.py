@@ -60,8 +60,6 @@ class CovariancePotential(Potential, Protocol):
 class Straight:
     """A potential in coordinates in which its mass is straight, and chains mix better.
 
-    They keep volumes, so that densities are the same in both.
-
     Parameters
     ----------
     potential
@@ -70,12 +68,16 @@ class Straight:
         To them from the potential's own, positions being of shape (n, dim), and back.
     covariance : ndarray of shape (dim, dim), optional
         That of the mass in these coordinates, where it is known.
+    volume
+        Log |dr/dq| at positions r, shape (n,), by which the potential is higher in coordinates r
+        than in its own, q.
     """
 
     potential: Potential
     apply: Callable[[FloatArray], FloatArray] = np.asarray
     undo: Callable[[FloatArray], FloatArray] = np.asarray
     covariance: FloatArray | None = None
+    volume: Callable[[FloatArray], FloatArray] = lambda straight: np.zeros(len(straight))
 
 
 def straight_of(potential: Potential) -> Straight:

@@ -125,7 +125,9 @@ class Weights:
             enough = self.effective if length < most // 2 else self.effective // 2
             is_over = found >= enough or length == most
             if is_over or stay_rejected(at, moves.potential, most / length):
+                volumes = straight.volume(at.reshape(-1, at.shape[2]))
                 values = np.stack([each.values for each in states], axis=1)
+                values -= volumes.reshape(values.shape)
                 outer = self._go_out(moves, states[-1], values, straight, rng)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             longer = 1.1 * length * self.effective / max(found, 1.0) + 1  # with some to spare
@@ -143,7 +145,7 @@ class Weights:
 
         None for a sampler that needs more of a potential than its gradient.
         """
-        umbrella = Umbrella.about(moves.potential, values)
+        umbrella = Umbrella.about(moves.potential, values, straight.volume)
         if not moves.sampler.needs <= umbrella.capabilities:
             return None
         moves.bind_to(umbrella)
@@ -152,7 +154,7 @@ class Weights:
         length = self.warmup + -(-1024 // self.chains) * len(STEPS)  # 1024 draws with each step
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
-        values = umbrella.potential.value(positions)
+        values = umbrella.potential.value(positions) - straight.volume(positions)
         umbrella = umbrella.normalise(values)
         return OuterSample(
             positions=straight.undo(positions), values=values, chances=umbrella.chances

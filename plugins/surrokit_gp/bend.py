@@ -8,8 +8,9 @@ from typing import Self
 import attrs
 import numpy as np
 
+from surrokit.coordinates.transforms import Transform
 from surrokit.surrogate.whitening import Whitening, cholesky_factor
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 CURVED, SPARSE = 0.3, 0.3
 """Part of the variance of one direction that the square of another explains, from which on draws
@@ -24,12 +25,13 @@ class Bend:
     """The map r = q - shift ((direction . (q - centre))^2 - 1), of arrays of shape (dim,).
 
     The direction is orthogonal to the shift, so that the map keeps volumes, and has an inverse of
-    the same form.
+    the same form. With numbers ``between`` bounds, q are these, and positions are on the line.
     """
 
     centre: FloatArray
     direction: FloatArray
     shift: FloatArray
+    between: Transform | None = None
 
     @classmethod
     def none(cls, dim: int) -> Self:
@@ -79,24 +81,50 @@ class Bend:
         return not self.shift.any()
 
     def apply(self, positions: FloatArray) -> FloatArray:
-        """Return r, shape (n, dim), at positions q of shape (n, dim)."""
+        """Return r, shape (n, dim), at positions of shape (n, dim)."""
         if self.changes_nothing:
             return positions
-        return positions - self._squares(positions) * self.shift
+        q = positions if self.between is None else self.between.to_bounded(positions)
+        return q - self._squares(q) * self.shift
 
     def undo(self, straight: FloatArray) -> FloatArray:
-        """Return the positions, shape (n, dim), whose r are ``straight (n, dim)``."""
-        return straight + self._squares(straight) * self.shift
+        """Return the positions, shape (n, dim), whose r are ``straight (n, dim)``.
+
+        They stop just inside of bounds.
+        """
+        q = self._unbent(straight)
+        return q if self.between is None else self.between.to_unbounded(self.between.clip(q))
+
+    def is_outside(self, straight: FloatArray) -> BoolArray:
+        """Return which of r = ``straight (n, dim)`` are no positions, shape (n,)."""
+        if self.between is None:
+            return np.zeros(len(straight), dtype=bool)
+        q = self._unbent(straight)
+        return np.asarray(((q <= self.between.lower) | (q >= self.between.upper)).any(axis=1))
+
+    def volume(self, positions: FloatArray) -> Pair:
+        """Return log |dr/dq|, shape (n,), at positions (n, dim), and its gradient there."""
+        if self.between is None:
+            return np.zeros(len(positions)), np.zeros(positions.shape)
+        return self.between.volume(positions)
 
     def pull(self, positions: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return derivatives by q at positions (n, dim), from derivatives by r (n, dim)."""
+        """Return derivatives by positions (n, dim), from derivatives by r (n, dim)."""
         if self.changes_nothing:
             return slopes
-        along = (positions - self.centre) @ self.direction * (slopes @ self.shift)
-        return slopes - 2.0 * along[:, None] * self.direction
+        q = positions if self.between is None else self.between.to_bounded(positions)
+        along = (q - self.centre) @ self.direction * (slopes @ self.shift)
+        slopes = slopes - 2.0 * along[:, None] * self.direction
+        return slopes if self.between is None else self.between.vjp(positions, slopes)
+
+    def _unbent(self, straight: FloatArray) -> FloatArray:
+        return straight + self._squares(straight) * self.shift
 
     def covariance(self, whitening: Whitening) -> FloatArray:
-        """Return the covariance (dim, dim) of q whose r are normal, as a whitening says."""
+        """Return the covariance (dim, dim) of positions whose r are normal, as a whitening says."""
+        if self.between is not None:
+            normal = np.random.default_rng(0).standard_normal((1000, len(self.centre)))
+            return np.cov(self.undo(whitening.undo(normal)), rowvar=False)
         spread = whitening.factor @ whitening.factor.T
         away = float((whitening.mean - self.centre) @ self.direction)
         along = spread @ self.direction

@@ -25,6 +25,7 @@ from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.coordinates.transforms import Transform
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
@@ -155,7 +156,8 @@ def _equations(
 ) -> tuple[TrainingRows, TrainingRows, Polynomial]:
     """Return rows that are bent and flattened, the equations in z, and the trend they are about."""
     dim = rows.dim
-    rows = attrs.evolve(rows, positions=bend.apply(rows.positions))
+    values = rows.values + bend.volume(rows.positions)[0]
+    rows = attrs.evolve(rows, positions=bend.apply(rows.positions), values=values)
     near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
     rows = rows.take(near) if near.sum() > dim else rows
     half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
@@ -192,6 +194,7 @@ class QuadraticProcess:
     unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
+    bent: bool = True  # whether positions are those of the bend, or its straight coordinates
 
     @classmethod
     def fit(
@@ -253,11 +256,16 @@ class QuadraticProcess:
     @property
     def straight(self) -> Straight | None:
         """Itself in the coordinates of its bend, if it has one."""
-        if self.bend.changes_nothing:
+        if self.bend.changes_nothing or not self.bent:
             return None
-        straight = attrs.evolve(self, bend=Bend.none(self.dim))
-        spread = self.whitening.factor
-        return Straight(straight, self.bend.apply, self.bend.undo, spread @ spread.T)
+        bend, spread = self.bend, self.whitening.factor
+        return Straight(
+            attrs.evolve(self, bent=False),
+            bend.apply,
+            bend.undo,
+            spread @ spread.T,
+            lambda straight: bend.volume(bend.undo(straight))[0],
+        )
 
     @property
     def log_likelihood(self) -> float:
@@ -280,11 +288,16 @@ class QuadraticProcess:
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         values, slopes = self._in_whitened(self.whiten(positions))
-        return values, self.bend.pull(positions, self.whitening.pull(slopes))
+        slopes = self.whitening.pull(slopes)
+        if not self.bent:
+            return values, slopes
+        volume, rises = self.bend.volume(positions)
+        return values - volume, self.bend.pull(positions, slopes) - rises
 
     def whiten(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
-        return self.whitening.apply(self.bend.apply(check_positions(positions, self.dim)))
+        positions = check_positions(positions, self.dim)
+        return self.whitening.apply(self.bend.apply(positions) if self.bent else positions)
 
     def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V at z (n, dim), and its derivatives in z."""
@@ -295,6 +308,8 @@ class QuadraticProcess:
             values += self.stiffness * np.square(over)
             pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
             slopes += pulls[:, None] * z
+        if self.bend.between is not None:
+            values[self.bend.is_outside(self.whitening.undo(z))] = np.inf
         return values, slopes
 
     def variance(self, positions: FloatArray) -> FloatArray:
@@ -432,14 +447,20 @@ def follow_quadratic(
 
 
 def follow_bent_quadratic(
-    positions: FloatArray, values: FloatArray
+    positions: FloatArray, values: FloatArray, between: Transform | None = None
 ) -> tuple[Bend, Whitening] | None:
     """Return curved coordinates in which a quadratic predicts all values; None where there are none.
 
     One number's square is taken off all others, as in U = (r - m)^T A (r - m) / 2 + c with
     r = q - b q_i^2: then U is a polynomial with terms q_i^2 q_k and q_i^4, whose coefficients are
-    known from ``values (n,)`` at ``positions (n, dim)`` by least squares.
+    known from ``values (n,)`` at ``positions (n, dim)`` by least squares. Numbers ``between`` bounds
+    are taken as they are if that does better than on the line.
     """
+    if between is not None:
+        volume = between.volume(positions)[0]
+        found = follow_bent_quadratic(between.to_bounded(positions), values + volume)
+        if found is not None:
+            return attrs.evolve(found[0], between=between), found[1]
     dim, heights = positions.shape[1], values - values.min()
     centre, spread = positions.mean(axis=0), positions.std(axis=0)
     if dim == 1 or not (spread > 0.0).all() or not np.isfinite(heights).all():
@@ -590,7 +611,8 @@ class QuadraticGaussianProcess:
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> QuadraticProcessLearner:
         """Return a learner for a problem."""
-        return QuadraticProcessLearner(dim=problem.dim, seed=int(rng.integers(2**53)))
+        seed = int(rng.integers(2**53))
+        return QuadraticProcessLearner(dim=problem.dim, seed=seed, between=problem.between)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -603,6 +625,7 @@ class QuadraticProcessLearner(KeepingLearner):
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value"})
     provides: Capabilities = CAPABILITIES
+    between: Transform | None = None
     _curved: tuple[Bend, Whitening] | None = attrs.field(default=None, init=False, repr=False)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
@@ -625,7 +648,9 @@ class QuadraticProcessLearner(KeepingLearner):
         with threads_for(len(rows) * dim):
             whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
-            bent = None if known else follow_bent_quadratic(rows.positions, rows.values)
+            bent = None
+            if not known:
+                bent = follow_bent_quadratic(rows.positions, rows.values, self.between)
             if bent is not None:
                 self._curved = bent
                 return QuadraticProcess.fit(rows, bent[1], bend=bent[0], wide=True)

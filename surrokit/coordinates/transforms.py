@@ -6,7 +6,6 @@ from functools import cached_property
 
 import attrs
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from surrokit.coordinates.constraints import Constraint, CoordinateMap
 from surrokit.coordinates.models import ModelMap
@@ -138,16 +137,24 @@ class Transform(CoordinateMap):
         q stops at the last number inside a bound, so that a density that is infinite on the bound
         is never evaluated there.
         """
+        from scipy.special import ndtr
+
         q, between = np.array(z, dtype=np.float64), self.between
         with np.errstate(over="ignore"):
             for mask, bound, sign in self._one_sided:
                 q[..., mask] = bound + sign * np.exp(q[..., mask])
             width = self.upper[between] - self.lower[between]
             q[..., between] = self.lower[between] + width * ndtr(q[..., between])
-        return np.clip(q, *self._ends, out=q)
+        return self.clip(q)
+
+    def clip(self, q: FloatArray) -> FloatArray:
+        """Return q, moved to within the bounds."""
+        return np.clip(q, *self._ends)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z at q, both of shape (..., dim); infinite or NaN on or outside the bounds."""
+        from scipy.special import ndtri
+
         z, between = np.array(q, dtype=np.float64), self.between
         with np.errstate(divide="ignore", invalid="ignore"):
             for mask, bound, sign in self._one_sided:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -58,9 +59,10 @@ class Edges:
         norms = np.linalg.norm(apart, axis=1, keepdims=True)
         steps = 0.5 * apart / np.maximum(norms, np.finfo(float).tiny)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
-        value, *before = (surrogate.value(each) for each in rays)
+        value, *before = (surrogate.value(each) - straight.volume(each) for each in rays)
         predicted = 3.0 * before[0] - 3.0 * before[1] + before[2]
-        excess = np.where(predicted <= most, value - predicted, -np.inf)
+        at_most = (predicted <= most) & (value < np.inf)
+        excess = np.where(at_most, value - predicted, -np.inf)
         excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
         rows: list[int] = []
         for row in np.argsort(-excess):
@@ -105,10 +107,18 @@ class Umbrella:
     level: float
     slope: float
     scale: float = math.log1p(1.0 / RAREST)
+    volume: Callable[[FloatArray], FloatArray] | None = None
 
     @classmethod
-    def about(cls, potential: Potential, values: FloatArray) -> Umbrella:
+    def about(
+        cls,
+        potential: Potential,
+        values: FloatArray,
+        volume: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> Umbrella:
         """Return the umbrella over a surrogate V, by its values (n,) at draws of its own.
+
+        The potential is higher than V by a ``volume`` where it is V in other coordinates.
 
         The fall of the log tail probability is that between 0.1 and 0.01, but between 0.02 and 1
         per nat, that of many a far tail: with more W could fall.
@@ -118,7 +128,8 @@ class Umbrella:
         odds = [math.log(1.0 / part - 1.0) for part in seen]
         apart = max(float(lower - upper), odds[1] - odds[0])
         slope = max((odds[1] - odds[0]) / apart, 0.02)
-        return cls(potential=potential, level=float(upper) - odds[0] / slope, slope=slope)
+        level = float(upper) - odds[0] / slope
+        return cls(potential=potential, level=level, slope=slope, volume=volume)
 
     def normalise(self, values: FloatArray) -> Umbrella:
         """Return the umbrella with its scale, by the values V at draws of W."""
@@ -147,15 +158,23 @@ class Umbrella:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return W, shape (n,), at positions (n, dim)."""
         values = self.potential.value(positions)
-        return np.asarray(values - np.log(self.chances(values)))
+        return np.asarray(values - np.log(self.chances(self._own(values, positions))))
+
+    def _own(self, values: FloatArray, positions: FloatArray) -> FloatArray:
+        """Return V by values of the potential, both of shape (n,), at positions (n, dim)."""
+        return values if self.volume is None else values - self.volume(positions)
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return W, shape (n,), and its gradient, shape (n, dim), at positions (n, dim)."""
+        """Return W, shape (n,), and its gradient, shape (n, dim), at positions (n, dim).
+
+        That of a volume is left out: paths lead a little astray, and W accepts their ends.
+        """
         values, gradients = with_gradient(self.potential).value_and_gradient(positions)
-        tail = self._tail(values)
+        own = self._own(values, positions)
+        tail = self._tail(own)
         rise = self.slope * tail * (1.0 - tail) / (tail + RAREST)
         slopes = (1.0 - rise)[:, None] * gradients
-        return np.asarray(values - np.log(self.chances(values))), slopes
+        return np.asarray(values - np.log(self.chances(own))), slopes
 
     def _tail(self, values: FloatArray) -> FloatArray:
         """Return about which part of the surrogate's draws lies above values of V."""

@@ -261,6 +261,19 @@ def transform_of(potential: Potential) -> CoordinateMap:
     return Transform.of(Parameters.unnamed(potential.dim))
 
 
+def between_of(potential: Potential) -> Transform | None:
+    """Return the map of a potential's numbers between two bounds alone; None where there are none.
+
+    Those in other units than on the line are left out.
+    """
+    of = transform_of(potential)
+    line, between = from_line_of(of), of.between
+    if not isinstance(line, Transform) or not between.any():
+        return None
+    lower, upper = np.where(between, [line.lower, line.upper], [[-np.inf], [np.inf]])
+    return Transform(lower=lower, upper=upper)
+
+
 def labels_on_line(potential: Potential) -> list[str]:
     """Return a name for each number of a potential's sampling coordinates."""
     transform = transform_of(potential)
