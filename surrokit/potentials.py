@@ -68,16 +68,26 @@ class Straight:
         To them from the potential's own, positions being of shape (n, dim), and back.
     covariance : ndarray of shape (dim, dim), optional
         That of the mass in these coordinates, where it is known.
-    volume
-        Log |dr/dq| at positions r, shape (n,), by which the potential is higher in coordinates r
-        than in its own, q.
+    log_volume
+        From the potential's own positions to the log of what becomes of a volume there, shape (n,).
+        Without, volumes are kept.
     """
 
     potential: Potential
     apply: Callable[[FloatArray], FloatArray] = np.asarray
     undo: Callable[[FloatArray], FloatArray] = np.asarray
     covariance: FloatArray | None = None
-    volume: Callable[[FloatArray], FloatArray] = lambda straight: np.zeros(len(straight))
+    log_volume: Callable[[FloatArray], FloatArray] | None = None
+
+    def volume(self, positions: FloatArray) -> FloatArray:
+        """Return by how much the potential is higher in these coordinates, shape (...).
+
+        That is at its own positions, of shape (..., dim).
+        """
+        if self.log_volume is None:
+            return np.zeros(positions.shape[:-1])
+        rows = positions.reshape(-1, positions.shape[-1])
+        return self.log_volume(rows).reshape(positions.shape[:-1])
 
 
 def straight_of(potential: Potential) -> Straight:

@@ -125,10 +125,9 @@ class Weights:
             enough = self.effective if length < most // 2 else self.effective // 2
             is_over = found >= enough or length == most
             if is_over or stay_rejected(at, moves.potential, most / length):
-                volumes = straight.volume(at.reshape(-1, at.shape[2]))
                 values = np.stack([each.values for each in states], axis=1)
-                values -= volumes.reshape(values.shape)
                 outer = self._go_out(moves, states[-1], values, straight, rng)
+                values = values - straight.volume(positions)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             longer = 1.1 * length * self.effective / max(found, 1.0) + 1  # with some to spare
             length = int(min(longer, max(most // 2, longer / 2), most))
@@ -145,7 +144,7 @@ class Weights:
 
         None for a sampler that needs more of a potential than its gradient.
         """
-        umbrella = Umbrella.about(moves.potential, values, straight.volume)
+        umbrella = Umbrella.about(moves.potential, values)
         if not moves.sampler.needs <= umbrella.capabilities:
             return None
         moves.bind_to(umbrella)
@@ -154,10 +153,13 @@ class Weights:
         length = self.warmup + -(-1024 // self.chains) * len(STEPS)  # 1024 draws with each step
         chains = itertools.islice(_chains(moves, state, rng), self.warmup, length)
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
-        values = umbrella.potential.value(positions) - straight.volume(positions)
+        values = umbrella.potential.value(positions)
         umbrella = umbrella.normalise(values)
+        positions = straight.undo(positions)
         return OuterSample(
-            positions=straight.undo(positions), values=values, chances=umbrella.chances
+            positions=positions,
+            values=values - straight.volume(positions),
+            chances=lambda at, values: umbrella.chances(values + straight.volume(at)),
         )
 
     def _starts(

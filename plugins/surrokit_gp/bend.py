@@ -8,7 +8,8 @@ from typing import Self
 import attrs
 import numpy as np
 
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.constraints import CoordinateMap
+from surrokit.coordinates.transforms import Transform, from_line_of
 from surrokit.surrogate.whitening import Whitening, cholesky_factor
 from surrokit.types import BoolArray, FloatArray, Pair
 
@@ -31,7 +32,7 @@ class Bend:
     centre: FloatArray
     direction: FloatArray
     shift: FloatArray
-    between: Transform | None = None
+    between: CoordinateMap | None = None
 
     @classmethod
     def none(cls, dim: int) -> Self:
@@ -92,15 +93,17 @@ class Bend:
 
         They stop just inside of bounds.
         """
-        q = self._unbent(straight)
-        return q if self.between is None else self.between.to_unbounded(self.between.clip(q))
+        q, bounds = self._unbent(straight), self._bounds
+        if self.between is None or bounds is None:
+            return q
+        return self.between.to_unbounded(bounds.clip(q))
 
     def is_outside(self, straight: FloatArray) -> BoolArray:
         """Return which of r = ``straight (n, dim)`` are no positions, shape (n,)."""
-        if self.between is None:
+        q, bounds = self._unbent(straight), self._bounds
+        if bounds is None:
             return np.zeros(len(straight), dtype=bool)
-        q = self._unbent(straight)
-        return np.asarray(((q <= self.between.lower) | (q >= self.between.upper)).any(axis=1))
+        return np.asarray(((q <= bounds.lower) | (q >= bounds.upper)).any(axis=1))
 
     def volume(self, positions: FloatArray) -> Pair:
         """Return log |dr/dq|, shape (n,), at positions (n, dim), and its gradient there."""
@@ -116,6 +119,12 @@ class Bend:
         along = (q - self.centre) @ self.direction * (slopes @ self.shift)
         slopes = slopes - 2.0 * along[:, None] * self.direction
         return slopes if self.between is None else self.between.vjp(positions, slopes)
+
+    @property
+    def _bounds(self) -> Transform | None:
+        found = None if self.between is None else from_line_of(self.between)
+        assert found is None or isinstance(found, Transform)
+        return found
 
     def _unbent(self, straight: FloatArray) -> FloatArray:
         return straight + self._squares(straight) * self.shift

@@ -25,7 +25,7 @@ from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
-from surrokit.coordinates.transforms import Transform
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
@@ -259,13 +259,9 @@ class QuadraticProcess:
         if self.bend.changes_nothing or not self.bent:
             return None
         bend, spread = self.bend, self.whitening.factor
-        return Straight(
-            attrs.evolve(self, bent=False),
-            bend.apply,
-            bend.undo,
-            spread @ spread.T,
-            lambda straight: bend.volume(bend.undo(straight))[0],
-        )
+        covariance = spread @ spread.T
+        straight = attrs.evolve(self, bent=False)
+        return Straight(straight, bend.apply, bend.undo, covariance, lambda at: bend.volume(at)[0])
 
     @property
     def log_likelihood(self) -> float:
@@ -447,21 +443,23 @@ def follow_quadratic(
 
 
 def follow_bent_quadratic(
-    positions: FloatArray, values: FloatArray, between: Transform | None = None
+    positions: FloatArray, values: FloatArray, between: CoordinateMap | None = None
 ) -> tuple[Bend, Whitening] | None:
-    """Return curved coordinates in which a quadratic predicts all values; None where there are none.
+    """Return curved coordinates in which a quadratic predicts all values; None if there are none.
 
     One number's square is taken off all others, as in U = (r - m)^T A (r - m) / 2 + c with
     r = q - b q_i^2: then U is a polynomial with terms q_i^2 q_k and q_i^4, whose coefficients are
-    known from ``values (n,)`` at ``positions (n, dim)`` by least squares. Numbers ``between`` bounds
-    are taken as they are if that does better than on the line.
+    known from ``values (n,)`` at ``positions (n, dim)`` by least squares. It is looked for in the
+    numbers ``between`` bounds themselves, and then on the line.
     """
     if between is not None:
         volume = between.volume(positions)[0]
         found = follow_bent_quadratic(between.to_bounded(positions), values + volume)
         if found is not None:
             return attrs.evolve(found[0], between=between), found[1]
-    dim, heights = positions.shape[1], values - values.min()
+    dim = positions.shape[1]
+    with np.errstate(over="ignore"):
+        heights = values - values.min()
     centre, spread = positions.mean(axis=0), positions.std(axis=0)
     if dim == 1 or not (spread > 0.0).all() or not np.isfinite(heights).all():
         return None
@@ -625,7 +623,7 @@ class QuadraticProcessLearner(KeepingLearner):
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value"})
     provides: Capabilities = CAPABILITIES
-    between: Transform | None = None
+    between: CoordinateMap | None = None
     _curved: tuple[Bend, Whitening] | None = attrs.field(default=None, init=False, repr=False)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
@@ -652,8 +650,10 @@ class QuadraticProcessLearner(KeepingLearner):
             if not known:
                 bent = follow_bent_quadratic(rows.positions, rows.values, self.between)
             if bent is not None:
-                self._curved = bent
-                return QuadraticProcess.fit(rows, bent[1], bend=bent[0], wide=True)
+                with contextlib.suppress(SurrogateFitError):
+                    fitted = QuadraticProcess.fit(rows, bent[1], bend=bent[0], wide=True)
+                    self._curved = bent
+                    return fitted
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
                 draws = self._draw(fitted, turn, noisy)
@@ -678,15 +678,19 @@ class QuadraticProcessLearner(KeepingLearner):
 
     def state(self) -> dict[str, Any]:
         """Return the seed, all rows observed, and the curved coordinates that were found."""
-        curved = None if self._curved is None else [attrs.asdict(each) for each in self._curved]
-        return {**super().state(), "curved": curved}
+        if self._curved is None:
+            return {**super().state(), "curved": None}
+        bend, whitening = self._curved
+        arrays = [attrs.asdict(each) for each in (attrs.evolve(bend, between=None), whitening)]
+        return {**super().state(), "curved": [*arrays, bend.between is not None]}
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = super().restore(state)
         if (curved := state["curved"]) is not None:
-            bend, whitening = curved
-            learner._curved = Bend(**bend), Whitening(**whitening)
+            bend, whitening, is_between = curved
+            between = self.between if is_between else None
+            learner._curved = Bend(**bend | {"between": between}), Whitening(**whitening)
         return learner
 
     def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:

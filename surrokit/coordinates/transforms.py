@@ -12,7 +12,6 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.types import BoolArray, FloatArray, Pair
 
-
 _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 

@@ -601,7 +601,6 @@ def _still(chains: int) -> StepInfo:
 def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Generator) -> Estimate:
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
     straight, law = straight_of(surrogate), jumps_of(surrogate)
-    flat = straight.apply(sample.flat)
-    values = sample.values + straight.volume(flat).reshape(sample.values.shape)
-    draws = flat.reshape(sample.positions.shape)
+    draws = straight.apply(sample.flat).reshape(sample.positions.shape)
+    values = sample.values + straight.volume(sample.positions)
     return bridge(straight.potential.value, draws, rng, values=values, law=law)

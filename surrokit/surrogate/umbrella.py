@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -48,8 +47,9 @@ class Edges:
         out of a thin curved one leads nowhere. None is close to another. By the way out V is to be
         at most what it is at a part of draws, ``inside``.
         """
-        typical, most = np.quantile(values, [0.97, inside]).tolist()
         straight = straight_of(surrogate)
+        typical = float(np.quantile(values, 0.97))
+        most = float(np.quantile(values + straight.volume(draws), inside))
         draws, surrogate = straight.apply(draws), straight.potential
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
@@ -59,7 +59,7 @@ class Edges:
         norms = np.linalg.norm(apart, axis=1, keepdims=True)
         steps = 0.5 * apart / np.maximum(norms, np.finfo(float).tiny)
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
-        value, *before = (surrogate.value(each) - straight.volume(each) for each in rays)
+        value, *before = (surrogate.value(each) for each in rays)
         predicted = 3.0 * before[0] - 3.0 * before[1] + before[2]
         at_most = (predicted <= most) & (value < np.inf)
         excess = np.where(at_most, value - predicted, -np.inf)
@@ -70,7 +70,9 @@ class Edges:
                 break
             if (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all():
                 rows.append(int(row))
-        return cls(positions=straight.undo(rays[0][rows]), values=value[rows], typical=typical)
+        positions = straight.undo(rays[0][rows])
+        values = value[rows] - straight.volume(positions)
+        return cls(positions=positions, values=values, typical=typical)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -107,18 +109,10 @@ class Umbrella:
     level: float
     slope: float
     scale: float = math.log1p(1.0 / RAREST)
-    volume: Callable[[FloatArray], FloatArray] | None = None
 
     @classmethod
-    def about(
-        cls,
-        potential: Potential,
-        values: FloatArray,
-        volume: Callable[[FloatArray], FloatArray] | None = None,
-    ) -> Umbrella:
+    def about(cls, potential: Potential, values: FloatArray) -> Umbrella:
         """Return the umbrella over a surrogate V, by its values (n,) at draws of its own.
-
-        The potential is higher than V by a ``volume`` where it is V in other coordinates.
 
         The fall of the log tail probability is that between 0.1 and 0.01, but between 0.02 and 1
         per nat, that of many a far tail: with more W could fall.
@@ -128,8 +122,7 @@ class Umbrella:
         odds = [math.log(1.0 / part - 1.0) for part in seen]
         apart = max(float(lower - upper), odds[1] - odds[0])
         slope = max((odds[1] - odds[0]) / apart, 0.02)
-        level = float(upper) - odds[0] / slope
-        return cls(potential=potential, level=level, slope=slope, volume=volume)
+        return cls(potential=potential, level=float(upper) - odds[0] / slope, slope=slope)
 
     def normalise(self, values: FloatArray) -> Umbrella:
         """Return the umbrella with its scale, by the values V at draws of W."""
@@ -158,23 +151,15 @@ class Umbrella:
     def value(self, positions: FloatArray) -> FloatArray:
         """Return W, shape (n,), at positions (n, dim)."""
         values = self.potential.value(positions)
-        return np.asarray(values - np.log(self.chances(self._own(values, positions))))
-
-    def _own(self, values: FloatArray, positions: FloatArray) -> FloatArray:
-        """Return V by values of the potential, both of shape (n,), at positions (n, dim)."""
-        return values if self.volume is None else values - self.volume(positions)
+        return np.asarray(values - np.log(self.chances(values)))
 
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return W, shape (n,), and its gradient, shape (n, dim), at positions (n, dim).
-
-        That of a volume is left out: paths lead a little astray, and W accepts their ends.
-        """
+        """Return W, shape (n,), and its gradient, shape (n, dim), at positions (n, dim)."""
         values, gradients = with_gradient(self.potential).value_and_gradient(positions)
-        own = self._own(values, positions)
-        tail = self._tail(own)
+        tail = self._tail(values)
         rise = self.slope * tail * (1.0 - tail) / (tail + RAREST)
         slopes = (1.0 - rise)[:, None] * gradients
-        return np.asarray(values - np.log(self.chances(own))), slopes
+        return np.asarray(values - np.log(self.chances(values))), slopes
 
     def _tail(self, values: FloatArray) -> FloatArray:
         """Return about which part of the surrogate's draws lies above values of V."""

@@ -261,17 +261,18 @@ def transform_of(potential: Potential) -> CoordinateMap:
     return Transform.of(Parameters.unnamed(potential.dim))
 
 
-def between_of(potential: Potential) -> Transform | None:
+def between_of(potential: Potential) -> Transform | Scaled | None:
     """Return the map of a potential's numbers between two bounds alone; None where there are none.
 
-    Those in other units than on the line are left out.
+    Others stay on the line; None where constraints tie numbers together.
     """
     of = transform_of(potential)
-    line, between = from_line_of(of), of.between
-    if not isinstance(line, Transform) or not between.any():
+    line = from_line_of(of)
+    if not isinstance(line, Transform) or not line.between.any():
         return None
-    lower, upper = np.where(between, [line.lower, line.upper], [[-np.inf], [np.inf]])
-    return Transform(lower=lower, upper=upper)
+    ends = np.where(line.between, [line.lower, line.upper], [[-np.inf], [np.inf]])
+    line = Transform(lower=ends[0], upper=ends[1])
+    return attrs.evolve(of, inner=line) if isinstance(of, Scaled) else line
 
 
 def labels_on_line(potential: Potential) -> list[str]:
