@@ -190,6 +190,18 @@ def test_coordinates_follow_draws_within_limits():
     )
 
 
+def test_coordinates_turn_along_weak_correlations_where_values_are_likelier_so():
+    dim = 5
+    mix = np.eye(dim) + 0.25 * np.eye(dim, k=-1)
+    mix[1:, 0] += 0.15
+    z = 1.4 * np.random.default_rng(4).standard_normal((90, dim))
+    fitted = fit(z @ mix.T, 3.0 * np.log(np.cosh(z)).sum(axis=1), seed=1)
+    spread = fitted.whitening.inverse @ mix
+    covariance = spread @ spread.T
+    sds = np.sqrt(np.diag(covariance))
+    assert np.abs(covariance / np.outer(sds, sds) - np.eye(dim)).max() < 0.2
+
+
 def ridge(positions):
     return 0.5 * np.square(TASK.apply(positions) * [1.0, 100.0, 100.0]).sum(axis=1)
 
