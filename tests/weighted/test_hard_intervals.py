@@ -113,7 +113,7 @@ def test_advice_where_surrogates_learn_little_of_heavy_tails_gives_right_quantil
         target,
         surrogate="quadratic",
         correction="weights",
-        max_calls=300,
+        max_calls=600,
         seed=1,
         progress=False,
     )
