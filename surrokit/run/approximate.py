@@ -15,7 +15,7 @@ from surrokit.history import History
 from surrokit.interfaces import ChainState, Correction, Evaluations, Sampler, Status, StepInfo
 from surrokit.kernel.kernel import Binding, follow, warm_up
 from surrokit.limits import one_thread
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, straight_of
 from surrokit.surrogate.training import near_least
 from surrokit.types import FloatArray
 
@@ -71,22 +71,26 @@ def of_surrogate(
     covariance : ndarray of shape (dim, dim), optional
         With which tuning begins.
     """
-    moves = sampler.kernel
+    moves, straight = sampler.kernel, straight_of(surrogate)
     if not (moves.needs | correction.needs) <= surrogate.capabilities or not len(rows):
         return None
     lowest = np.argsort(rows.values, kind="stable")[:chains]
+    surrogate = straight.potential
+    if straight.covariance is not None:
+        covariance = straight.covariance
     binding = Binding(moves, surrogate, chains)
     binding.tune(TRANSITIONS, covariance=covariance, step_size=None)
-    starts, decider = rows.positions[np.resize(lowest, chains)], correction.bind(surrogate)
+    starts = straight.apply(rows.positions[np.resize(lowest, chains)])
+    decider = correction.bind(surrogate)
     tuned_on, drawn = History(chains, surrogate.dim), History(chains, surrogate.dim)
     try:
         with one_thread(), np.errstate(all="ignore"):
             for state, _ in warm_up(binding, decider, starts, TRANSITIONS, rng):
-                _add(tuned_on, state)
+                _add(tuned_on, straight.undo(state.positions))
             binding.freeze()
             tuned, state = binding.tuning, binding.renew(state)
             for each in islice(follow(moves, surrogate, tuned, decider, state, rng), TRANSITIONS):
-                _add(drawn, each)
+                _add(drawn, straight.undo(each.positions))
     except BudgetSpent:
         pass  # the draws so far are what there is
     history = drawn if len(drawn) >= FEWEST else tuned_on.split(len(tuned_on) // 2)[1]
@@ -128,7 +132,7 @@ def of_evaluations(
         what = "the best positions that were evaluated, and no draws of any distribution"
     history = History(chains, places.shape[1])
     for at in places.reshape(-1, chains, places.shape[1]):
-        _add(history, ChainState(positions=at, values=np.full(chains, np.nan), cache={}))
+        _add(history, at)
     return Approximation(kept=history, what=what)
 
 
@@ -202,12 +206,12 @@ def fit_near(
         return None, near
 
 
-def _add(history: History, state: ChainState) -> None:
-    """Add draws where the exact potential is not known."""
-    n = len(state.values)
+def _add(history: History, positions: FloatArray) -> None:
+    """Add draws (n, dim) where the exact potential is not known."""
+    n = len(positions)
     missing = np.full(n, np.nan)
     history.add(
-        attrs.evolve(state, values=missing, cache={}),
+        ChainState(positions=positions, values=missing, cache={}),
         StepInfo(
             accepted=np.ones(n, dtype=bool),
             acceptance=missing,

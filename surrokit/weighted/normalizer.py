@@ -16,7 +16,7 @@ from surrokit.diagnostics import mean_error
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import Jumps, StudentT, jumps_of
 from surrokit.modes import Modes
-from surrokit.potentials import CovariancePotential, Potential
+from surrokit.potentials import CovariancePotential, Potential, straight_of
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
@@ -127,7 +127,8 @@ def evidence_of_surrogate(
     draws : ndarray of shape (chains, n, dim)
         Of chains on V, as :func:`bridge` takes them, whose errors there are.
     """
-    found = bridge(surrogate.value, draws, rng)
+    straight, flat = straight_of(surrogate), draws.reshape(-1, draws.shape[2])
+    found = bridge(straight.potential.value, straight.apply(flat).reshape(draws.shape), rng)
     if COVARIANCE in surrogate.capabilities:
         few = _thinned(draws, MOST // 4).reshape(-1, draws.shape[2])
         variances = np.minimum(cast(CovariancePotential, surrogate).variance(few), _UNKNOWN)

@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import StudentT
 from surrokit.modes import Modes
+from surrokit.potentials import Straight
 from surrokit.weighted.normalizer import (
     bridge,
     evidence_of_chains,
@@ -256,6 +257,31 @@ def test_exponentials_of_a_process_are_larger_than_that_of_its_mean(sd, more):
     of_mean = bridge(process.value, draws, np.random.default_rng(2))
     assert_allclose(found.value, of_mean.value + more)
     assert found.error == of_mean.error
+
+
+class Banana:
+    """A normal density, whose second number has gained a square of the first."""
+
+    capabilities = frozenset()
+
+    def __init__(self):
+        self.straight = Straight(Process(np.eye(2), 0.0), lambda q: self.move(q, -3.0))
+
+    def move(self, q, by):
+        return q + by * np.square(q[:, :1] - 3.0) * [0.0, 1.0]
+
+    def value(self, q):
+        return self.straight.potential.value(self.move(q, -3.0))
+
+
+def test_the_evidence_of_a_curved_surrogate_is_that_in_straight_coordinates():
+    banana = Banana()
+    normal = banana.straight.potential
+    draws = normal.draws(np.random.default_rng(1))
+    curved = banana.move(draws.reshape(-1, 2), 3.0).reshape(draws.shape)
+    found = evidence_of_surrogate(banana, curved, np.random.default_rng(2))
+    assert abs(found.value - normal.log_constant) < 0.02
+    assert found.error < 0.3 * bridge(banana.value, curved, np.random.default_rng(2)).error
 
 
 @pytest.mark.statistical
