@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 
 import attrs
 import numpy as np
@@ -120,6 +121,41 @@ def test_a_mode_to_one_side_of_all_starts_is_seen_from_the_first_one():
     assert sum(n == 1 for n in found) <= 6
     pairs = [len(searched(target, seed, limits(searches=2)).found) for seed in range(30)]
     assert sum(n == 1 for n in pairs) >= 24
+
+
+@pytest.mark.parametrize(("dim", "alike", "known"), [(3, 1, 6), (4, 1, 6), (7, 1, 2), (3, 0, 1)])
+def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
+    """Of a potential that they leave unchanged: then each costs one value, and needs no start.
+
+    Numbers of a vector are exchanged in all ways if they are few, else the first two.
+    """
+    centres = np.zeros((6, dim))
+    centres[:, :3] = list(permutations([4.0, 0.0, -4.0]))
+    precisions = np.exp(0.5 * centres)[:, None]  # by label, too
+
+    class Labels:
+        capabilities = frozenset({"gradient"})
+
+        def value(self, q):
+            return self.value_and_gradient(q)[0]
+
+        def value_and_gradient(self, q):
+            away = q - centres[:, None]
+            heights = 0.0 if alike else centres[:, :2] @ [[0.1], [0.2]]
+            logs = heights - 0.5 * (precisions * np.square(away)).sum(axis=2)
+            values = -np.logaddexp.reduce(logs)
+            return values, np.einsum("kn,knd->nd", np.exp(logs + values), precisions * away)
+
+    target = Labels()
+    target.dim = dim
+    found = searched(target, 0, limits(dim, searches=1), starts=centres[:1] + 0.3).found
+    assert len(found) == known
+    assert_allclose(found.values, found.values[0], rtol=1e-12)
+    at = np.square(found.positions[:, None] - centres).sum(axis=2).argmin(axis=1)
+    assert sorted(at) == sorted(set(at))
+    for place, covariance in zip(centres[at], found.covariances, strict=True):
+        order = [*np.argsort(-place[:3]), *range(3, dim)]
+        assert_allclose(covariance[np.ix_(order, order)], found.covariances[0], atol=1e-9)
 
 
 def test_a_start_that_cannot_be_evaluated_leads_nowhere():
