@@ -103,6 +103,11 @@ class Trace:
         }
         return attrs.evolve(self, **found)
 
+    @property
+    def lost(self) -> float:
+        """Part of the moves that ended where the target has no density: see :func:`lost_part`."""
+        return lost_part(self.acceptance, self.path_acceptance, self.status)
+
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.
 
@@ -129,6 +134,22 @@ class Trace:
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
         }
+
+
+def lost_part(acceptance: FloatArray, on_path: FloatArray, status: IntArray) -> float:
+    """Return the part of the moves that ended where a target has next to no density.
+
+    A path went on to there, or a surrogate did. How much lies beyond, draws cannot tell.
+
+    Parameters
+    ----------
+    acceptance, on_path : ndarrays of any shape
+        Exact acceptance probability, and that on the potential that the sampler moved on.
+    status : ndarray of the same shape
+        Of each path.
+    """
+    ended = acceptance < 1e-3 * on_path
+    return float(np.mean(ended | (status == Status.NO_DENSITY)))
 
 
 _PLACES = ("draws", "positions")

@@ -333,17 +333,19 @@ class ModeSearch:
         """Take note of the modes to which exchanges of numbers lead from one that is new.
 
         One value tells whether the density is the same there; all that was seen about the one mode
-        then holds about the other.
+        then holds about the other. None is made where calls are few.
         """
         exact, found, modes = self._exact, search.found, self._modes
+        ways = exchanges(parameters_of(exact))
         is_new = self.led.count(self.led[-1]) == 1 and self.led[-1] >= 0
         if found is None or modes is None or not is_new or not modes.matters[-1]:
             return
         transform = transform_of(exact)
         place = transform.to_bounded(found.position)
-        if len(place) != exact.dim or CONVEX in exact.capabilities:
+        is_large = 2 * len(ways) <= self._limits.beside
+        if len(place) != exact.dim or not is_large or CONVEX in exact.capabilities:
             return
-        for pairs in exchanges(parameters_of(exact)):
+        for pairs in ways:
             order = np.arange(exact.dim)
             order[pairs] = pairs[:, ::-1]
             at, rows, hessian = found.position[order], search.rows, found.hessian
