@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surrokit.arguments import unmasked
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.marginals import Warp
 from surrokit.modes import Modes
@@ -220,6 +221,8 @@ class LearningProblem:
     is_weighed
         Whether few exact calls correct what many draws of the surrogate say. Its accuracy is then
         worth more than its speed.
+    between : CoordinateMap, optional
+        The map from the line of numbers between two bounds: some densities are simpler in these.
     """
 
     dim: int
@@ -229,6 +232,7 @@ class LearningProblem:
     terms: SummedTerms | None = None
     is_density: bool = False
     is_weighed: bool = False
+    between: CoordinateMap | None = None
 
 
 class Learner(Protocol):
@@ -824,12 +828,13 @@ class OuterSample:
     values : ndarray of shape (n,)
         V there.
     chances
-        From V, shape (m,), to the ratio of this density to the surrogate's, shape (m,).
+        From positions, shape (..., dim), and V there, shape (...), to the ratio of this density to
+        the surrogate's.
     """
 
     positions: FloatArray
     values: FloatArray
-    chances: Callable[[FloatArray], FloatArray]
+    chances: Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @attrs.frozen(kw_only=True, eq=False)

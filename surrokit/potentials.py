@@ -60,8 +60,6 @@ class CovariancePotential(Potential, Protocol):
 class Straight:
     """A potential in coordinates in which its mass is straight, and chains mix better.
 
-    They keep volumes, so that densities are the same in both.
-
     Parameters
     ----------
     potential
@@ -70,12 +68,26 @@ class Straight:
         To them from the potential's own, positions being of shape (n, dim), and back.
     covariance : ndarray of shape (dim, dim), optional
         That of the mass in these coordinates, where it is known.
+    log_volume
+        From the potential's own positions to the log of what becomes of a volume there, shape (n,).
+        Without, volumes are kept.
     """
 
     potential: Potential
     apply: Callable[[FloatArray], FloatArray] = np.asarray
     undo: Callable[[FloatArray], FloatArray] = np.asarray
     covariance: FloatArray | None = None
+    log_volume: Callable[[FloatArray], FloatArray] | None = None
+
+    def volume(self, positions: FloatArray) -> FloatArray:
+        """Return by how much the potential is higher in these coordinates, shape (...).
+
+        That is at its own positions, of shape (..., dim).
+        """
+        if self.log_volume is None:
+            return np.zeros(positions.shape[:-1])
+        rows = positions.reshape(-1, positions.shape[-1])
+        return self.log_volume(rows).reshape(positions.shape[:-1])
 
 
 def straight_of(potential: Potential) -> Straight:

@@ -127,6 +127,7 @@ class Weights:
             if is_over or stay_rejected(at, moves.potential, most / length):
                 values = np.stack([each.values for each in states], axis=1)
                 outer = self._go_out(moves, states[-1], values, straight, rng)
+                values = values - straight.volume(positions)
                 return SurrogateSample(positions=positions, values=values, outer=outer)
             longer = 1.1 * length * self.effective / max(found, 1.0) + 1  # with some to spare
             length = int(min(longer, max(most // 2, longer / 2), most))
@@ -154,8 +155,11 @@ class Weights:
         positions = np.stack([each.positions for each in chains], axis=1).reshape(-1, umbrella.dim)
         values = umbrella.potential.value(positions)
         umbrella = umbrella.normalise(values)
+        positions = straight.undo(positions)
         return OuterSample(
-            positions=straight.undo(positions), values=values, chances=umbrella.chances
+            positions=positions,
+            values=values - straight.volume(positions),
+            chances=lambda at, values: umbrella.chances(values + straight.volume(at)),
         )
 
     def _starts(

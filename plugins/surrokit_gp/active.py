@@ -30,6 +30,7 @@ from surrokit.modes import Modes
 from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.bounds import between_of
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.bend import Bend
 from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
@@ -41,6 +42,7 @@ from surrokit_gp.quadratic import (
     fit_bent_by_values,
     fit_likelier,
     flat_from,
+    follow_bent_quadratic,
     follow_quadratic,
     kept_up_to,
     refocus,
@@ -278,6 +280,7 @@ class _Search:
     def __init__(self, potential: Potential, positions: FloatArray, values: FloatArray) -> None:
         self.potential, self.positions, self.values = potential, positions, values
         self.noise_sd = noise_at(potential, positions)
+        self.between = between_of(potential)
         self.n_starts = len(positions)
         self.box = positions[:0]  # where mass is expected, (2, dim)
         self.fitted: QuadraticProcess | None = None  # the last process
@@ -396,7 +399,10 @@ class _Search:
             if known:
                 self.bend, self.whitening = Bend.none(at.shape[1]), straight
                 return
-        self.whitening, _ = follow_quadratic(self.whitening, *self._finite)
+        self.whitening, known = follow_quadratic(self.whitening, *self._finite)
+        curved = None if known else follow_bent_quadratic(at, values, self.between)
+        if curved is not None:
+            self.bend, self.whitening = curved
 
     def _follow(
         self, draws: FloatArray, temperature: float, size: float, values: FloatArray
@@ -430,7 +436,8 @@ class _Search:
     def _finite(self) -> tuple[FloatArray, FloatArray]:
         """Bent positions (n, dim) where U is finite, and U there (n,)."""
         fine = np.isfinite(self.values)
-        return self.bend.apply(self.positions[fine]), self.values[fine]
+        at = self.positions[fine]
+        return self.bend.apply(at), self.values[fine] + self.bend.volume(at)[0]
 
     def _fit(self, whitening: Whitening) -> QuadraticProcess:
         """Return the process of all values; failures count among the flattened ones.

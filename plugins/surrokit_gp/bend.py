@@ -8,8 +8,10 @@ from typing import Self
 import attrs
 import numpy as np
 
+from surrokit.coordinates.constraints import CoordinateMap
+from surrokit.coordinates.transforms import Transform, from_line_of
 from surrokit.surrogate.whitening import Whitening, cholesky_factor
-from surrokit.types import FloatArray
+from surrokit.types import BoolArray, FloatArray, Pair
 
 CURVED, SPARSE = 0.3, 0.3
 """Part of the variance of one direction that the square of another explains, from which on draws
@@ -24,12 +26,13 @@ class Bend:
     """The map r = q - shift ((direction . (q - centre))^2 - 1), of arrays of shape (dim,).
 
     The direction is orthogonal to the shift, so that the map keeps volumes, and has an inverse of
-    the same form.
+    the same form. With numbers ``between`` bounds, q are these, and positions are on the line.
     """
 
     centre: FloatArray
     direction: FloatArray
     shift: FloatArray
+    between: CoordinateMap | None = None
 
     @classmethod
     def none(cls, dim: int) -> Self:
@@ -79,24 +82,58 @@ class Bend:
         return not self.shift.any()
 
     def apply(self, positions: FloatArray) -> FloatArray:
-        """Return r, shape (n, dim), at positions q of shape (n, dim)."""
+        """Return r, shape (n, dim), at positions of shape (n, dim)."""
         if self.changes_nothing:
             return positions
-        return positions - self._squares(positions) * self.shift
+        q = positions if self.between is None else self.between.to_bounded(positions)
+        return q - self._squares(q) * self.shift
 
     def undo(self, straight: FloatArray) -> FloatArray:
-        """Return the positions, shape (n, dim), whose r are ``straight (n, dim)``."""
-        return straight + self._squares(straight) * self.shift
+        """Return the positions, shape (n, dim), whose r are ``straight (n, dim)``.
+
+        They stop just inside of bounds.
+        """
+        q, bounds = self._unbent(straight), self._bounds
+        if self.between is None or bounds is None:
+            return q
+        return self.between.to_unbounded(bounds.clip(q))
+
+    def is_outside(self, straight: FloatArray) -> BoolArray:
+        """Return which of r = ``straight (n, dim)`` are no positions, shape (n,)."""
+        q, bounds = self._unbent(straight), self._bounds
+        if bounds is None:
+            return np.zeros(len(straight), dtype=bool)
+        return np.asarray(((q <= bounds.lower) | (q >= bounds.upper)).any(axis=1))
+
+    def volume(self, positions: FloatArray) -> Pair:
+        """Return log |dr/dq|, shape (n,), at positions (n, dim), and its gradient there."""
+        if self.between is None:
+            return np.zeros(len(positions)), np.zeros(positions.shape)
+        return self.between.volume(positions)
 
     def pull(self, positions: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return derivatives by q at positions (n, dim), from derivatives by r (n, dim)."""
+        """Return derivatives by positions (n, dim), from derivatives by r (n, dim)."""
         if self.changes_nothing:
             return slopes
-        along = (positions - self.centre) @ self.direction * (slopes @ self.shift)
-        return slopes - 2.0 * along[:, None] * self.direction
+        q = positions if self.between is None else self.between.to_bounded(positions)
+        along = (q - self.centre) @ self.direction * (slopes @ self.shift)
+        slopes = slopes - 2.0 * along[:, None] * self.direction
+        return slopes if self.between is None else self.between.vjp(positions, slopes)
+
+    @property
+    def _bounds(self) -> Transform | None:
+        found = None if self.between is None else from_line_of(self.between)
+        assert found is None or isinstance(found, Transform)
+        return found
+
+    def _unbent(self, straight: FloatArray) -> FloatArray:
+        return straight + self._squares(straight) * self.shift
 
     def covariance(self, whitening: Whitening) -> FloatArray:
-        """Return the covariance (dim, dim) of q whose r are normal, as a whitening says."""
+        """Return the covariance (dim, dim) of positions whose r are normal, as a whitening says."""
+        if self.between is not None:
+            normal = np.random.default_rng(0).standard_normal((1000, len(self.centre)))
+            return np.cov(self.undo(whitening.undo(normal)), rowvar=False)
         spread = whitening.factor @ whitening.factor.T
         away = float((whitening.mean - self.centre) @ self.direction)
         along = spread @ self.direction

@@ -25,6 +25,7 @@ from scipy.stats import chi2
 
 from surrokit.arguments import check_positions
 from surrokit.capabilities import COVARIANCE, GRADIENT, GRADIENT_ALONE, VARIANCE
+from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.limits import check_deadline, threads_for
@@ -155,7 +156,8 @@ def _equations(
 ) -> tuple[TrainingRows, TrainingRows, Polynomial]:
     """Return rows that are bent and flattened, the equations in z, and the trend they are about."""
     dim = rows.dim
-    rows = attrs.evolve(rows, positions=bend.apply(rows.positions))
+    values = rows.values + bend.volume(rows.positions)[0]
+    rows = attrs.evolve(rows, positions=bend.apply(rows.positions), values=values)
     near = np.abs(whitening.apply(rows.positions)).max(axis=1) < 200.0  # beyond, it is nothing
     rows = rows.take(near) if near.sum() > dim else rows
     half_square = attrs.evolve(Polynomial.of(np.empty(0), dim), matrix=np.eye(dim))
@@ -192,6 +194,7 @@ class QuadraticProcess:
     unsure: float  # standard deviation, in nats, above which it is not trusted
     radius: float
     stiffness: float
+    bent: bool = True  # whether positions are those of the bend, or its straight coordinates
 
     @classmethod
     def fit(
@@ -253,11 +256,12 @@ class QuadraticProcess:
     @property
     def straight(self) -> Straight | None:
         """Itself in the coordinates of its bend, if it has one."""
-        if self.bend.changes_nothing:
+        if self.bend.changes_nothing or not self.bent:
             return None
-        straight = attrs.evolve(self, bend=Bend.none(self.dim))
-        spread = self.whitening.factor
-        return Straight(straight, self.bend.apply, self.bend.undo, spread @ spread.T)
+        bend, spread = self.bend, self.whitening.factor
+        covariance = spread @ spread.T
+        straight = attrs.evolve(self, bent=False)
+        return Straight(straight, bend.apply, bend.undo, covariance, lambda at: bend.volume(at)[0])
 
     @property
     def log_likelihood(self) -> float:
@@ -280,11 +284,16 @@ class QuadraticProcess:
     def value_and_gradient(self, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V, shape (n,), and its gradient, shape (n, dim)."""
         values, slopes = self._in_whitened(self.whiten(positions))
-        return values, self.bend.pull(positions, self.whitening.pull(slopes))
+        slopes = self.whitening.pull(slopes)
+        if not self.bent:
+            return values, slopes
+        volume, rises = self.bend.volume(positions)
+        return values - volume, self.bend.pull(positions, slopes) - rises
 
     def whiten(self, positions: FloatArray) -> FloatArray:
         """Return z, shape (n, dim), at positions of shape (n, dim)."""
-        return self.whitening.apply(self.bend.apply(check_positions(positions, self.dim)))
+        positions = check_positions(positions, self.dim)
+        return self.whitening.apply(self.bend.apply(positions) if self.bent else positions)
 
     def _in_whitened(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return V at z (n, dim), and its derivatives in z."""
@@ -295,6 +304,8 @@ class QuadraticProcess:
             values += self.stiffness * np.square(over)
             pulls = 2.0 * self.stiffness * over / np.maximum(distances, self.radius)
             slopes += pulls[:, None] * z
+        if self.bend.between is not None:
+            values[self.bend.is_outside(self.whitening.undo(z))] = np.inf
         return values, slopes
 
     def variance(self, positions: FloatArray) -> FloatArray:
@@ -431,6 +442,49 @@ def follow_quadratic(
     ), True
 
 
+def follow_bent_quadratic(
+    positions: FloatArray, values: FloatArray, between: CoordinateMap | None = None
+) -> tuple[Bend, Whitening] | None:
+    """Return curved coordinates in which a quadratic predicts all values; None if there are none.
+
+    One number's square is taken off all others, as in U = (r - m)^T A (r - m) / 2 + c with
+    r = q - b q_i^2: then U is a polynomial with terms q_i^2 q_k and q_i^4, whose coefficients are
+    known from ``values (n,)`` at ``positions (n, dim)`` by least squares. It is looked for in the
+    numbers ``between`` bounds themselves, and then on the line.
+    """
+    if between is not None:
+        volume = between.volume(positions)[0]
+        found = follow_bent_quadratic(between.to_bounded(positions), values + volume)
+        if found is not None:
+            return attrs.evolve(found[0], between=between), found[1]
+    dim = positions.shape[1]
+    with np.errstate(over="ignore"):
+        heights = values - values.min()
+    centre, spread = positions.mean(axis=0), positions.std(axis=0)
+    if dim == 1 or not (spread > 0.0).all() or not np.isfinite(heights).all():
+        return None
+    z, scale = (positions - centre) / spread, heights + flat_from(dim)
+    square, n = features("quadratic", z), len(z)
+    if n < square.shape[1] + dim + 3:
+        return None
+    for i in range(dim):
+        more = np.square(z[:, [i]]) * np.column_stack([z, np.square(z[:, i])])
+        design = np.column_stack([square, more]) / scale[:, None]
+        found, _, rank, _ = np.linalg.lstsq(design, heights / scale)
+        if rank < design.shape[1]:
+            continue
+        others = np.arange(dim) != i
+        matrix = Polynomial.of(found[: square.shape[1]], dim).matrix[np.ix_(others, others)]
+        shift = np.zeros(dim)
+        shift[others] = np.linalg.solve(-matrix, found[square.shape[1] : -1][others])
+        bend = Bend(centre=centre, direction=np.eye(dim)[i] / spread[i], shift=shift * spread)
+        bent = bend.apply(positions)
+        whitening, known = follow_quadratic(about_lowest(bent, values), bent, values, PREDICTS)
+        if known:
+            return bend, whitening
+    return None
+
+
 def _lower(spread: FloatArray) -> FloatArray:
     """Return the triangular factor of spread spread^T, without squaring it."""
     upper = np.asarray(np.linalg.qr(spread.T, mode="r"))
@@ -555,7 +609,8 @@ class QuadraticGaussianProcess:
         self, problem: LearningProblem, rng: np.random.Generator
     ) -> QuadraticProcessLearner:
         """Return a learner for a problem."""
-        return QuadraticProcessLearner(dim=problem.dim, seed=int(rng.integers(2**53)))
+        seed = int(rng.integers(2**53))
+        return QuadraticProcessLearner(dim=problem.dim, seed=seed, between=problem.between)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -568,6 +623,7 @@ class QuadraticProcessLearner(KeepingLearner):
     needs: frozenset[str] = frozenset({"value"})
     uses: frozenset[str] = frozenset({"value"})
     provides: Capabilities = CAPABILITIES
+    between: CoordinateMap | None = None
     _curved: tuple[Bend, Whitening] | None = attrs.field(default=None, init=False, repr=False)
 
     def keep_used(self, evaluations: Evaluations) -> Evaluations:
@@ -590,6 +646,14 @@ class QuadraticProcessLearner(KeepingLearner):
         with threads_for(len(rows) * dim):
             whitening = about_lowest(rows.positions, rows.values)
             whitening, known = follow_quadratic(whitening, rows.positions, rows.values)
+            bent = None
+            if not known:
+                bent = follow_bent_quadratic(rows.positions, rows.values, self.between)
+            if bent is not None:
+                with contextlib.suppress(SurrogateFitError):
+                    fitted = QuadraticProcess.fit(rows, bent[1], bend=bent[0], wide=True)
+                    self._curved = bent
+                    return fitted
             fitted = QuadraticProcess.fit(rows, whitening, wide=True)
             for turn in range(0 if known else 3):
                 draws = self._draw(fitted, turn, noisy)
@@ -614,15 +678,19 @@ class QuadraticProcessLearner(KeepingLearner):
 
     def state(self) -> dict[str, Any]:
         """Return the seed, all rows observed, and the curved coordinates that were found."""
-        curved = None if self._curved is None else [attrs.asdict(each) for each in self._curved]
-        return {**super().state(), "curved": curved}
+        if self._curved is None:
+            return {**super().state(), "curved": None}
+        bend, whitening = self._curved
+        arrays = [attrs.asdict(each) for each in (attrs.evolve(bend, between=None), whitening)]
+        return {**super().state(), "curved": [*arrays, bend.between is not None]}
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Return a learner with the same settings that goes on from what ``state`` returned."""
         learner = super().restore(state)
         if (curved := state["curved"]) is not None:
-            bend, whitening = curved
-            learner._curved = Bend(**bend), Whitening(**whitening)
+            bend, whitening, is_between = curved
+            between = self.between if is_between else None
+            learner._curved = Bend(**bend | {"between": between}), Whitening(**whitening)
         return learner
 
     def _draw(self, fitted: QuadraticProcess, turn: int, noisy: bool) -> FloatArray:

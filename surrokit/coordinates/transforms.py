@@ -12,6 +12,8 @@ from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.parameters import Parameters
 from surrokit.types import BoolArray, FloatArray, Pair
 
+_LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Derivatives:
@@ -66,7 +68,10 @@ class Derivatives:
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class Transform(CoordinateMap):
-    """Elementwise map z -> q: identity, lower + exp(z), upper - exp(z), or a scaled logistic.
+    """Elementwise map z -> q: identity, lower + exp(z), upper - exp(z), or a scaled normal cdf.
+
+    A uniform density between two bounds is standard normal on the line, and one that is cut off at
+    a bound has a tail like that of a normal density there.
 
     Parameters
     ----------
@@ -131,30 +136,39 @@ class Transform(CoordinateMap):
         q stops at the last number inside a bound, so that a density that is infinite on the bound
         is never evaluated there.
         """
+        from scipy.special import ndtr
+
         q, between = np.array(z, dtype=np.float64), self.between
         with np.errstate(over="ignore"):
             for mask, bound, sign in self._one_sided:
                 q[..., mask] = bound + sign * np.exp(q[..., mask])
             width = self.upper[between] - self.lower[between]
-            q[..., between] = self.lower[between] + width * _logistic(q[..., between])
-        return np.clip(q, *self._ends, out=q)
+            q[..., between] = self.lower[between] + width * ndtr(q[..., between])
+        return self.clip(q)
+
+    def clip(self, q: FloatArray) -> FloatArray:
+        """Return q, moved to within the bounds."""
+        return np.clip(q, *self._ends)
 
     def to_unbounded(self, q: FloatArray) -> FloatArray:
         """Return z at q, both of shape (..., dim); infinite or NaN on or outside the bounds."""
+        from scipy.special import ndtri
+
         z, between = np.array(q, dtype=np.float64), self.between
         with np.errstate(divide="ignore", invalid="ignore"):
             for mask, bound, sign in self._one_sided:
                 z[..., mask] = np.log(sign * (z[..., mask] - bound))
-            inside = z[..., between]
-            z[..., between] = np.log(inside - self.lower[between]) - np.log(
-                self.upper[between] - inside
-            )
+            low, high, inside = self.lower[between], self.upper[between], z[..., between]
+            below, above = (inside - low) / (high - low), (high - inside) / (high - low)
+            z[..., between] = np.where(below < above, ndtri(below), -ndtri(above))
         return z
 
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Return sum log |dq/dz|, shape (n,)."""
-        size, width = np.abs(z[:, self.between]), (self.upper - self.lower)[self.between]
-        total = (np.log(width) - size - 2.0 * np.log1p(np.exp(-size))).sum(axis=1)
+        width = (self.upper - self.lower)[self.between]
+        with np.errstate(over="ignore"):
+            squares = np.square(z[:, self.between]).sum(axis=1)
+        total = np.log(width).sum() - _LOG_ROOT * len(width) - 0.5 * squares
         for mask, _, _ in self._one_sided:
             total = total + z[:, mask].sum(axis=1)
         return np.asarray(total)
@@ -168,13 +182,12 @@ class Transform(CoordinateMap):
                 first[:, mask] = second[:, mask] = third[:, mask] = sign * np.exp(z[:, mask])
                 log_first[:, mask] = 1.0
         if between.any():
-            p, rest = _logistic(z[:, between]), _logistic(-z[:, between])
-            slope, lean = p * rest, rest - p  # not p (1 - p), which loses the upper tail
-            width = self.upper[between] - self.lower[between]
-            first[:, between], second[:, between] = width * slope, width * slope * lean
-            third[:, between] = width * slope * (np.square(lean) - 2.0 * slope)
-            log_first[:, between], log_second[:, between] = lean, -2.0 * slope
-            log_third[:, between] = -2.0 * slope * lean
+            at, width = z[:, between], self.upper[between] - self.lower[between]
+            with np.errstate(over="ignore"):
+                slope = width * np.exp(-0.5 * np.square(at) - _LOG_ROOT)
+            first[:, between], second[:, between] = slope, -at * slope
+            third[:, between] = at * (at * slope) - slope
+            log_first[:, between], log_second[:, between] = -at, -1.0
         return Derivatives(
             first=first,
             second=second,
@@ -183,12 +196,6 @@ class Transform(CoordinateMap):
             log_second=log_second,
             log_third=log_third,
         )
-
-
-def _logistic(z: FloatArray) -> FloatArray:
-    # unlike the form with tanh, this one keeps the lower tail down to the smallest number
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z))
 
 
 def products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:

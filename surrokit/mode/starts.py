@@ -149,8 +149,10 @@ def spread_positions(
         uniform = rng.uniform(-1.0, 1.0, size=(half, target.dim))
         reach = 4.0 * SPREAD if reach is None else reach
         away = reach * spread * np.resize([0.5, 1.0], half)[:, None] * uniform
+        from scipy.special import ndtri
+
         between = transform_of(target).between & (centre == 0.0) & (spread == 1.0)
-        away[:, between] = 2.0 * np.arctanh(uniform[:, between])
+        away[:, between] = ndtri(0.5 * (1.0 + uniform[:, between]))
     return np.stack([centre + away, centre - away], axis=1).reshape(2 * half, target.dim)[:n]
 
 

@@ -47,6 +47,7 @@ from surrokit.progress import Estimate
 from surrokit.registry.catalogue import Catalogue, Composer, Spec, describe, name_and_settings
 from surrokit.registry.components import DEFAULT, GRADIENTS, NO_LEARNING, STARTS, VALUES
 from surrokit.result.records import Choice
+from surrokit.targets.bounds import between_of
 from surrokit.targets.cheap import cheap_of, is_fit
 from surrokit.types import Capabilities
 
@@ -342,6 +343,7 @@ def _learner(
         terms=terms_of(exact),
         is_density=True,
         is_weighed=weighs(correction),
+        between=between_of(exact),
     )
     cheap = cheap_of(exact)
     if cheap is not None:

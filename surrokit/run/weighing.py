@@ -602,4 +602,5 @@ def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Genera
     """Return the logarithm of a surrogate's normalising constant, by its draws."""
     straight, law = straight_of(surrogate), jumps_of(surrogate)
     draws = straight.apply(sample.flat).reshape(sample.positions.shape)
-    return bridge(straight.potential.value, draws, rng, values=sample.values, law=law)
+    values = sample.values + straight.volume(sample.positions)
+    return bridge(straight.potential.value, draws, rng, values=values, law=law)

@@ -47,8 +47,9 @@ class Edges:
         out of a thin curved one leads nowhere. None is close to another. By the way out V is to be
         at most what it is at a part of draws, ``inside``.
         """
-        typical, most = np.quantile(values, [0.97, inside]).tolist()
         straight = straight_of(surrogate)
+        typical = float(np.quantile(values, 0.97))
+        most = float(np.quantile(values + straight.volume(draws), inside))
         draws, surrogate = straight.apply(draws), straight.potential
         whitening = Whitening.of(draws, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
@@ -60,7 +61,8 @@ class Edges:
         rays = [whitening.undo(whitened + k * steps) for k in (1, 0, -1, -2)]
         value, *before = (surrogate.value(each) for each in rays)
         predicted = 3.0 * before[0] - 3.0 * before[1] + before[2]
-        excess = np.where(predicted <= most, value - predicted, -np.inf)
+        at_most = (predicted <= most) & (value < np.inf)
+        excess = np.where(at_most, value - predicted, -np.inf)
         excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
         rows: list[int] = []
         for row in np.argsort(-excess):
@@ -68,7 +70,9 @@ class Edges:
                 break
             if (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all():
                 rows.append(int(row))
-        return cls(positions=straight.undo(rays[0][rows]), values=value[rows], typical=typical)
+        positions = straight.undo(rays[0][rows])
+        values = value[rows] - straight.volume(positions)
+        return cls(positions=positions, values=values, typical=typical)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -261,6 +261,20 @@ def transform_of(potential: Potential) -> CoordinateMap:
     return Transform.of(Parameters.unnamed(potential.dim))
 
 
+def between_of(potential: Potential) -> Transform | Scaled | None:
+    """Return the map of a potential's numbers between two bounds alone; None where there are none.
+
+    Others stay on the line; None where constraints tie numbers together.
+    """
+    of = transform_of(potential)
+    line = from_line_of(of)
+    if not isinstance(line, Transform) or not line.between.any():
+        return None
+    ends = np.where(line.between, [line.lower, line.upper], [[-np.inf], [np.inf]])
+    line = Transform(lower=ends[0], upper=ends[1])
+    return attrs.evolve(of, inner=line) if isinstance(of, Scaled) else line
+
+
 def labels_on_line(potential: Potential) -> list[str]:
     """Return a name for each number of a potential's sampling coordinates."""
     transform = transform_of(potential)

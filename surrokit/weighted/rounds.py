@@ -59,13 +59,14 @@ class EvaluatedDraws:
         """Log of the surrogate's density over the mixture's, shape (n,)."""
         if self.log_densities is not None:
             return -self.values - self.log_densities
-        return self.log_surrogate_weights_at(self.values)
+        return self.log_surrogate_weights_at(self.positions, self.values)
 
-    def log_surrogate_weights_at(self, values: FloatArray) -> FloatArray:
-        """Return that log by values of V, of their shape."""
+    def log_surrogate_weights_at(self, positions: FloatArray, values: FloatArray) -> FloatArray:
+        """Return that log at positions (..., dim) by values of V there, of their shape."""
         if self.outer is None:
             return np.zeros_like(values)
-        return np.asarray(-np.log(1.0 - self.share + self.share * self.outer.chances(values)))
+        chances = self.outer.chances(positions, values)
+        return np.asarray(-np.log(1.0 - self.share + self.share * chances))
 
     def weigh(self, exact: FloatArray) -> FloatArray:
         """Return log weights, shape (n,), by U there: log of the target's density over q."""
@@ -115,7 +116,8 @@ def predict_variances(
     ratios, _ = looked_at.compare(later)
     squares = np.square(ratios - (looked_at.weights if density_ratios is None else density_ratios))
     of_all = squares.reshape(-1, *ratios.shape).mean(axis=0) / looked_at.weights
-    return np.asarray(np.exp(evaluations.log_surrogate_weights_at(looked_at.values)) * of_all)
+    weights = evaluations.log_surrogate_weights_at(looked_at.positions, looked_at.values)
+    return np.asarray(np.exp(weights) * of_all)
 
 
 @attrs.frozen(eq=False)
@@ -145,7 +147,7 @@ class LookedAt:
         far = outer.positions[: n * chains].reshape(chains, n, -1)
         positions = np.concatenate([positions, far], axis=1)
         values = np.concatenate([values, outer.values[: n * chains].reshape(chains, n)], axis=1)
-        weights = 1.0 / (1.0 - part + part * outer.chances(values))
+        weights = 1.0 / (1.0 - part + part * outer.chances(positions, values))
         return cls(positions, values, weights / weights.mean(), n_draws)
 
     def compare(self, other: Potential) -> tuple[FloatArray, float]:

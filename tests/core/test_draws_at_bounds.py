@@ -43,6 +43,7 @@ def test_a_density_that_is_infinite_at_both_bounds_does_not_hold_chains(sampler)
 
 
 @pytest.mark.filterwarnings("ignore:at .* positions:surrokit.errors.SamplingWarning")
+@pytest.mark.filterwarnings("ignore:.* diverged:surrokit.errors.SamplingWarning")
 def test_draws_that_cannot_be_told_from_a_bound_are_told_of_unless_it_is_zero():
     """Beta(1/20, 1/20) has 8 % of its probability beyond the last number below 1.
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from numpy.testing import assert_allclose
+from scipy.special import ndtri
 
 import surrokit as sk
 from surrokit.errors import ConfigurationError, ShapeError
@@ -22,7 +23,7 @@ FLAT = scipy.stats.uniform(0, 1e6)
 
 def on_line(scale):
     """Return a scale with that prior where it is sampled."""
-    return np.log(scale / (1e6 - scale))
+    return ndtri(scale / 1e6)
 
 
 def forward(q):
@@ -209,8 +210,9 @@ def test_scales_are_of_groups(q):
     sds = np.array([0.3, 0.6])
     at = np.column_stack([q, np.tile(on_line(sds), (5, 1))])
     up_to_a_constant(unknown.value(at), target(noise_sd=np.tile(sds, 2)).value(q))
-    information = np.einsum("nii->ni", unknown.metric(at)[:, 2:, 2:])  # of the logarithms
-    assert_allclose(information, 4.0, rtol=1e-6)
+    information = np.einsum("nii->ni", unknown.metric(at)[:, 2:, 2:])
+    slopes = np.exp(scipy.stats.norm.logpdf(on_line(sds)) - np.log(sds / 1e6))  # of the logarithms
+    assert_allclose(information, np.tile(4.0 * slopes**2 + 1.0, (5, 1)), rtol=1e-6)
 
 
 def test_priors_beside_parameters_go_with_an_unknown_scale(q, differences):

@@ -61,7 +61,9 @@ def believe(rng, umbrella, n=40):
         x, outer = rng.standard_normal((8, 1250)), None
         if umbrella is not None:
             far = draw(rng, on_line(umbrella), (2000, 1))
-            outer = OuterSample(positions=far, values=normal(far[:, 0]), chances=umbrella.chances)
+            outer = OuterSample(
+                positions=far, values=normal(far[:, 0]), chances=lambda _, v: umbrella.chances(v)
+            )
         sample = SurrogateSample(positions=x[..., None], values=normal(x), outer=outer)
         payments = choose(sample, n, rng)
         paid = payments.positions

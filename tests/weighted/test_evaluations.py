@@ -30,7 +30,7 @@ def sample_of(rng, outer=True):
     positions = rng.standard_normal((4, 500, 2))
     away = 2.0 * rng.standard_normal((400, 2))
     far = OuterSample(
-        positions=away, values=Gaussian().value(away), chances=lambda values: 1.0 + values
+        positions=away, values=Gaussian().value(away), chances=lambda _, values: 1.0 + values
     )
     values = Gaussian().value(positions.reshape(-1, 2)).reshape(4, 500)
     return SurrogateSample(positions=positions, values=values, outer=far if outer else None)
@@ -50,7 +50,9 @@ def test_half_of_the_payments_lie_farther_out(rng):
 
 
 def test_weights_are_zero_where_the_target_is():
-    far = OuterSample(positions=np.zeros((1, 1)), values=np.zeros(1), chances=lambda values: values)
+    far = OuterSample(
+        positions=np.zeros((1, 1)), values=np.zeros(1), chances=lambda _, values: values
+    )
     values = np.array([1.0, 2.0, np.inf])
     found = EvaluatedDraws(positions=np.zeros((3, 1)), values=values, share=0.5, outer=far)
     got = found.weigh(np.array([0.5, np.inf, np.inf]))
@@ -91,7 +93,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
     far = OuterSample(
         positions=away,
         values=Gaussian().value(away),
-        chances=lambda values: 0.5 * np.exp(0.5 * values),
+        chances=lambda _, values: 0.5 * np.exp(0.5 * values),
     )
     sample = SurrogateSample(positions=positions, values=values, outer=far)
     evaluations = EvaluatedDraws(positions=positions[0], values=values[0], share=0.5, outer=far)
@@ -104,7 +106,7 @@ def test_hindsight_is_what_payments_vary_by(rng):
     paid = (
         rng.standard_normal((2 * n, 2)) * np.where(np.arange(2 * n) < n, 1.0, np.sqrt(2))[:, None]
     )
-    even = 1.0 / (0.5 + 0.5 * far.chances(Gaussian().value(paid)))
+    even = 1.0 / (0.5 + 0.5 * far.chances(paid, Gaussian().value(paid)))
     weights = even * np.exp(0.5 * paid[:, 0] - 0.125)
     exact = np.square((weights - even) * paid[:, 0])
     error = np.std(found) / np.sqrt(found.size)
@@ -180,7 +182,7 @@ def paid_for(rng, n=40, draws=400, outer=False):
         far = OuterSample(
             positions=away,
             values=0.5 * np.square(away[:, 0]),
-            chances=lambda v: np.sqrt(0.5) * np.exp(0.5 * v),
+            chances=lambda _, v: np.sqrt(0.5) * np.exp(0.5 * v),
         )
     sample = SurrogateSample(positions=found, values=0.5 * np.square(found[..., 0]), outer=far)
     return sample, choose(sample, n, rng)
@@ -287,7 +289,9 @@ def test_draws_farther_out_see_that_another_surrogate_goes_on(rng, other, outer,
     farther = OuterSample(
         positions=away,
         values=Ending().value(away),
-        chances=lambda v: np.exp(np.interp(v, heights, wide - np.log(np.exp(wide).sum()) - logs)),
+        chances=lambda _, v: np.exp(
+            np.interp(v, heights, wide - np.log(np.exp(wide).sum()) - logs)
+        ),
     )
     values = Ending().value(x.reshape(-1, 1)).reshape(8, -1)
     sample = SurrogateSample(positions=x, values=values, outer=farther if outer else None)

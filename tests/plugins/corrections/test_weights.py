@@ -85,8 +85,10 @@ class Curved:
 
     dim, capabilities = 2, Gaussian().capabilities & {"gradient"}
 
-    def __init__(self, straight):
-        self.straight = straight and Straight(Gaussian(), self.apply, self.undo)
+    def __init__(self, straight=True):
+        self.straight = straight and Straight(
+            Gaussian(), self.apply, self.undo, log_volume=self.volume
+        )
 
     def apply(self, q):
         return np.column_stack([q[:, 0], q[:, 1] - 30.0 * q[:, 0] ** 2])
@@ -94,8 +96,11 @@ class Curved:
     def undo(self, r):
         return np.column_stack([r[:, 0], r[:, 1] + 30.0 * r[:, 0] ** 2])
 
+    def volume(self, q):
+        return np.zeros(len(q))
+
     def value(self, q):
-        return Gaussian().value(self.apply(q))
+        return Gaussian().value(self.apply(q)) - self.volume(q)
 
     def value_and_gradient(self, q):
         values, slopes = Gaussian().value_and_gradient(self.apply(q))
@@ -103,16 +108,41 @@ class Curved:
         return values, slopes
 
 
-@pytest.mark.parametrize("straight", [True, False])
-def test_chains_move_where_the_surrogate_says_that_its_mass_is_straight(straight):
+class OfSinh(Curved):
+    """The same, but for the second number, whose sinh it is: volumes are not kept."""
+
+    def apply(self, q):
+        return super().apply(np.column_stack([q[:, 0], np.sinh(q[:, 1])]))
+
+    def undo(self, r):
+        q = super().undo(r)
+        return np.column_stack([q[:, 0], np.arcsinh(q[:, 1])])
+
+    def volume(self, q):
+        return np.log(np.cosh(q[:, 1]))
+
+
+@pytest.mark.parametrize("curved", [Curved(), Curved(straight=False), OfSinh()])
+def test_chains_move_where_the_surrogate_says_that_its_mass_is_straight(curved):
     """Without this they do not mix; draws farther out come back, too."""
-    sample = draw(Weights(chains=8, warmup=60, effective=100), Curved(straight))
+    sample = draw(Weights(chains=8, warmup=60, effective=100), curved)
     for positions, values in (
         (sample.flat, sample.values.ravel()),
         (sample.outer.positions, sample.outer.values),
     ):
-        assert_allclose(Curved(straight).value(positions), values)
-    assert (r_hat(sample.positions).max() < 1.05) == straight
+        assert_allclose(curved.value(positions), values)
+    assert (r_hat(sample.positions).max() < 1.05) == (curved.straight is not False)
+
+
+def test_draws_farther_out_are_those_of_their_density_where_volumes_change():
+    """Weights 1 / c make normal numbers of them; five errors, where five draws are worth one."""
+    outer = draw(Weights(chains=8, warmup=60, effective=1500), OfSinh()).outer
+    weights = 1.0 / outer.chances(outer.positions, outer.values)
+    weights /= weights.sum()
+    away = OfSinh().apply(outer.positions)[:, 0] - Gaussian().mean[0]
+    worth = 0.2 / np.square(weights).sum()
+    assert abs(weights @ away) < 5.0 / np.sqrt(worth)
+    assert weights @ np.square(away) == pytest.approx(1.0, abs=5.0 * np.sqrt(2.0 / worth))
 
 
 class Quick:
@@ -136,8 +166,8 @@ def test_draws_farther_out_have_a_known_density():
     """Under it the mean of 1 / c is one; a quarter of them and more are rarer than 1e-3 under V."""
     outer = draw(Weights(chains=8, warmup=60, effective=1500)).outer
     values = Gaussian().value(outer.positions)
-    assert np.mean(1.0 / outer.chances(values)) == pytest.approx(1.0)
-    assert (outer.chances(values) > 50.0).mean() > 0.25
+    assert np.mean(1.0 / outer.chances(outer.positions, values)) == pytest.approx(1.0)
+    assert (outer.chances(outer.positions, values) > 50.0).mean() > 0.25
 
 
 class Banana:

@@ -1,14 +1,21 @@
 """Coordinates in which curved masses are straight."""
 
+import attrs
 import numpy as np
 import pytest
 
+import surrokit as sk
 from surrokit.errors import SurrogateFitError
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
+from surrokit.targets.bounds import between_of, transform_of
 from surrokit_gp import quadratic
 from surrokit_gp.bend import Bend
-from surrokit_gp.quadratic import QuadraticGaussianProcess, QuadraticProcess
+from surrokit_gp.quadratic import (
+    QuadraticGaussianProcess,
+    QuadraticProcess,
+    follow_bent_quadratic,
+)
 
 DIM = 5
 TURN = np.linalg.qr(np.random.default_rng(3).standard_normal((2, 2)))[0]
@@ -69,8 +76,14 @@ def errors_of(values, rng):
     return np.std(fitted.value(at) - banana(at)), fitted
 
 
+def no_polynomial(monkeypatch):
+    """Let curved coordinates be looked for as those of any curved mass are."""
+    monkeypatch.setattr(quadratic, "follow_bent_quadratic", lambda *_: None)
+
+
 def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     """From 60 values; without straight coordinates the same values leave a nat."""
+    no_polynomial(monkeypatch)
     error, fitted = errors_of(60, np.random.default_rng(5))
     assert not fitted.bend.changes_nothing
     assert error < 0.1
@@ -91,7 +104,8 @@ def test_a_process_learns_a_banana_as_a_quadratic(monkeypatch, differences):
     assert error > 0.3
 
 
-def test_curved_coordinates_in_which_nothing_can_be_fitted_are_left_out(monkeypatch):
+@pytest.mark.parametrize("searched", [True, False])
+def test_curved_coordinates_in_which_nothing_can_be_fitted_are_left_out(monkeypatch, searched):
     fit = QuadraticProcess.fit
 
     def fit_straight(*args, bend=None, **how):
@@ -100,6 +114,84 @@ def test_curved_coordinates_in_which_nothing_can_be_fitted_are_left_out(monkeypa
         return fit(*args, **how)
 
     monkeypatch.setattr(QuadraticProcess, "fit", fit_straight)
+    if searched:
+        no_polynomial(monkeypatch)
     error, fitted = errors_of(60, np.random.default_rng(5))
     assert fitted.bend.changes_nothing
     assert np.isfinite(error)
+
+
+def thin(q):
+    """A ridge fifty times as long as wide, along a parabola."""
+    across = q[:, 1] - np.square(q[:, 0]) + 0.5 * q[:, 2]
+    return np.square(q[:, 0] - 1.0) + 100.0 * np.square(across) + np.square(q[:, 2])
+
+
+def test_far_values_give_the_coordinates_of_a_thin_curved_ridge(rng):
+    n = 16  # of 14 coefficients
+    positions = 3.0 * rng.standard_normal((n, 3))
+    bend, whitening = follow_bent_quadratic(positions, thin(positions))
+    away = rng.standard_normal((50, 3))
+    z = whitening.apply(bend.apply(away))
+    np.testing.assert_allclose(0.5 * np.square(z).sum(axis=1), thin(away), rtol=1e-6)
+    assert follow_bent_quadratic(positions[1:], thin(positions)[1:]) is None
+    no_quadratic, saddle = np.sin(5.0 * positions).sum(axis=1), positions[:, 0] * positions[:, 1]
+    for values in (no_quadratic, saddle, 1.5e308 * np.sign(saddle)):
+        assert follow_bent_quadratic(positions, values) is None
+    assert follow_bent_quadratic(positions[:, :1], positions[:, 0] ** 4) is None
+    same = positions * [1.0, 0.0, 1.0]
+    assert follow_bent_quadratic(same, thin(same)) is None
+
+
+@pytest.mark.parametrize("units", [None, {"x": (0.0, 2.0), "y": (0.0, 5.0)}])
+def test_numbers_between_bounds_are_straightened_themselves(units, differences):
+    """On the line no polynomial is near to U, which is one of the numbers."""
+    target = sk.potential(
+        log_density=lambda x, y: -np.square(1.0 - x) - 100.0 * np.square(y - x * x),
+        parameters={"x": (-1, 4), "y": (-1, 7)},
+        plausible=units,
+    )
+    positions = np.random.default_rng(1).standard_normal((30, 2))
+    rows = Evaluations(positions=positions, values=target.value(positions))
+    learners = [
+        QuadraticGaussianProcess().learner(
+            LearningProblem(dim=2, capabilities=frozenset(), between=between),
+            np.random.default_rng(1),
+        )
+        for between in (between_of(target), None)
+    ]
+    for learner in learners:
+        learner.observe(rows)
+    fitted, other = (each.fit() for each in learners)
+    assert fitted.bend.between is not None
+    x = np.linspace(-0.9, 2.6, 200)
+    at = transform_of(target).to_unbounded(np.column_stack([x, x**2 + 0.03 * np.sin(40.0 * x)]))
+    assert np.std(fitted.value(at) - target.value(at)) < 0.1
+    assert not np.std(other.value(at) - target.value(at)) < 1.0
+    np.testing.assert_allclose(
+        fitted.gradient(at[::40]), differences(fitted.value, at[::40]), rtol=1e-4, atol=1e-4
+    )
+    straight = fitted.straight
+    r = straight.apply(at)
+    np.testing.assert_allclose(straight.undo(r), at)
+    np.testing.assert_allclose(straight.potential.value(r) - straight.volume(at), fitted.value(at))
+    # beyond bounds there is no density, and positions stop
+    r[:, 0] += 10.0
+    assert np.isposinf(straight.potential.value(r)).all()
+    assert np.isfinite(straight.undo(r)).all()
+    assert straight.potential.straight is None
+    assert np.isfinite(fitted.draw(np.random.default_rng(1))).all()
+    again = learners[1].restore(learners[0].state())
+    assert again._curved[0].between is None
+    again = learners[0].restore(learners[0].state())
+    np.testing.assert_array_equal(again.fit().value(at), fitted.value(at))
+
+
+def test_the_covariance_of_numbers_between_bounds_is_that_of_positions():
+    target = sk.potential(lambda q: 0.0, parameters={"x": (-5, 5), "y": (-5, 5)})
+    bend = attrs.evolve(Bend.none(2), shift=np.array([0.0, 1e-9]), between=between_of(target))
+    whitening = Whitening(mean=np.zeros(2), factor=np.diag([0.1, 0.2]))
+    # 10 phi(0) wide at 0, from 1000 draws
+    expected = np.square([0.1, 0.2]) / np.square(10.0 / np.sqrt(2.0 * np.pi))
+    found = np.diag(bend.covariance(whitening))
+    np.testing.assert_allclose(found, expected, rtol=5 * np.sqrt(2 / 1000))
