@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Status, StepInfo
 from surrokit.model.quantities import NAMED
 from surrokit.types import BoolArray, FloatArray, IntArray
@@ -103,10 +104,21 @@ class Trace:
         }
         return attrs.evolve(self, **found)
 
-    @property
-    def lost(self) -> float:
-        """Part of the moves that ended where the target has no density: see :func:`lost_part`."""
-        return lost_part(self.acceptance, self.path_acceptance, self.status)
+    def demand_evidence(self) -> None:
+        """Raise if draws do not give an evidence: the moves went on where the target ends.
+
+        Raises
+        ------
+        NumericalError
+            If more than :data:`LOST` of them did.
+        """
+        lost = lost_part(self.acceptance, self.path_acceptance, self.status)
+        if lost > LOST:
+            raise NumericalError(
+                f"{lost:.0%} of the moves ended where the target has no density, and the draws "
+                "cannot tell how much lies there. Declare bounds, or pass the target, which is "
+                "then evaluated: run.log_evidence(target)"
+            )
 
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.
@@ -134,6 +146,11 @@ class Trace:
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
         }
+
+
+LOST = 0.02
+"""Part of the moves that end where the target has no density, up to which draws give evidences: a
+surrogate, or a normal distribution about the draws, may have as much of its mass there."""
 
 
 def lost_part(acceptance: FloatArray, on_path: FloatArray, status: IntArray) -> float:

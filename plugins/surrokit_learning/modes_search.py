@@ -9,18 +9,16 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import CONVEX, INITIAL
-from surrokit.coordinates.exchanges import SAME, exchanges
 from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
 from surrokit.mode.search import demand_bottom, demand_walls, find_mode, goes_by_values
-from surrokit.mode.starts import reach_of, spread_positions
+from surrokit.mode.starts import exchanged, reach_of, spread_positions
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
 from surrokit.surrogate.whitening import cholesky_factor
-from surrokit.targets.bounds import parameters_of, transform_of
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
     WIDE,
@@ -332,28 +330,22 @@ class ModeSearch:
     def _exchange(self, search: _Search) -> None:
         """Take note of the modes to which exchanges of numbers lead from one that is new.
 
-        One value tells whether the density is the same there; all that was seen about the one mode
-        then holds about the other. None is made where calls are few.
+        By one value it is known whether the density is the same there; all that was seen about the
+        one mode then holds about the other. None is made where calls are few.
         """
         exact, found, modes = self._exact, search.found, self._modes
-        ways = exchanges(parameters_of(exact))
         is_new = self.led.count(self.led[-1]) == 1 and self.led[-1] >= 0
         if found is None or modes is None or not is_new or not modes.matters[-1]:
             return
-        transform = transform_of(exact)
-        place = transform.to_bounded(found.position)
-        is_large = 2 * len(ways) <= self._limits.beside
-        if len(place) != exact.dim or not is_large or CONVEX in exact.capabilities:
+        orders = exchanged(exact, found.position)
+        if 2 * len(orders) > self._limits.beside or CONVEX in exact.capabilities:
             return
-        for pairs in ways:
-            order = np.arange(exact.dim)
-            order[pairs] = pairs[:, ::-1]
+        for order in orders:
             at, rows, hessian = found.position[order], search.rows, found.hessian
-            is_alike = np.allclose(transform.to_bounded(at), place[order])
-            if not is_alike or same_mode(self._modes, at, found.value) is not None:
+            if same_mode(self._modes, at, found.value) is not None:
                 continue
             value = float(exact.value(at[None])[0])
-            if not abs(value - found.value) <= SAME * max(1.0, abs(found.value)):
+            if not np.isclose(value, found.value, rtol=1e-8):
                 self.calls[-1] += 1
                 continue
             end = attrs.evolve(

@@ -15,9 +15,6 @@ from surrokit.types import IntArray
 MOST = 10
 """Ways at most to exchange numbers of one declaration."""
 
-SAME = 1e-8
-"""Part of the potential, or of a nat, by which rounding may change it across an exchange."""
-
 
 def exchanges(parameters: Parameters) -> list[IntArray]:
     """Return exchanges as pairs of numbers, each of shape (k, 2).

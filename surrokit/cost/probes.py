@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from surrokit.capabilities import COVARIANCE, CallKind
-from surrokit.coordinates.exchanges import SAME, exchanges
+from surrokit.coordinates.exchanges import exchanges
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.transforms import from_line_of
 from surrokit.cost.recording import RecordingPotential
@@ -107,6 +107,7 @@ FEWEST_EXCHANGED = 0.1
 _FEWEST = 100
 """Draws, of all chains, from which on they tell on which side the mass is."""
 
+_SAME = 1e-8  # of U, as rounding
 _ROWS = 2000  # draws that tell on which side chains are
 
 
@@ -161,7 +162,7 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
     except BudgetSpent:
         return None
     for value, (pairs, part) in zip(there, moved, strict=True):
-        if abs(value - here) <= SAME * max(1.0, abs(here)):
+        if abs(value - here) <= _SAME * max(1.0, abs(here)):
             one, other = (tuple(parameters.labels[i] for i in column) for column in pairs.T)
             return Exchange(one=one, other=other, part=part)
     return None

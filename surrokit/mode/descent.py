@@ -237,8 +237,13 @@ class _Trail:
                 self.end()
         return self.hessian
 
-    def end(self) -> None:
-        """End the search, which has converged."""
+    def end(self, value: float = -np.inf) -> None:
+        """End the search, which has converged to a value, or begin anew from a lower place.
+
+        A step across a wall is rejected as a rule, whatever is there.
+        """
+        if self.best.value < value - self.tolerance:
+            raise _Lower
         self.converged = True
         raise Enough
 
@@ -384,10 +389,7 @@ def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str
             still += 1
         last, gained = intermediate_result.fun, gain
         if still == steady:
-            # a step across a wall is rejected as a rule, whatever is there
-            if trail.best.value < last - trail.tolerance:
-                raise _Lower
-            trail.end()
+            trail.end(last)
 
     return {
         "fun": fun,

@@ -255,7 +255,7 @@ class Run:
         """
         # imported late, so that importing the package stays fast
         from surrokit.result.evidence import evidence_by_calls
-        from surrokit.weighted.normalizer import LOST, evidence_of_chains, evidence_of_surrogate
+        from surrokit.weighted.normalizer import evidence_of_chains, evidence_of_surrogate
 
         if self.answer is not None:
             return self._weights.log_evidence
@@ -281,13 +281,8 @@ class Run:
                 "U is not known at the draws, since single rows decided; pass the target, which is "
                 "then evaluated: run.log_evidence(target)"
             )
-        elif self.kept.lost > LOST:
-            raise NumericalError(
-                f"{self.kept.lost:.0%} of the moves ended where the target has no density, and the "
-                "draws cannot tell how much lies there. Declare bounds, or pass the target, which "
-                "is then evaluated: run.log_evidence(target)"
-            )
         else:
+            self.kept.demand_evidence()
             several = self.modes is not None and self.modes.reliable and len(self.modes) > 1
             modes = self.modes if several else None
             try:

@@ -21,7 +21,7 @@ from surrokit.cost.probes import (
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
-from surrokit.history import History, lost_part
+from surrokit.history import LOST, History, lost_part
 from surrokit.interfaces import ChainState, Evaluations, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, RunFile
@@ -41,7 +41,6 @@ from surrokit.run.approximate import Approximation
 from surrokit.targets.bounds import parameters_of
 from surrokit.targets.summed import pointwise_of
 from surrokit.types import FloatArray
-from surrokit.weighted.normalizer import LOST
 from surrokit.weighted.separate_modes import CALLS, weigh_answer, weigh_modes
 
 EVENTS = (

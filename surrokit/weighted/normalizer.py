@@ -25,10 +25,6 @@ from surrokit.weighted.rounds import LARGEST_K, pareto_k
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
 
-LOST = 0.02
-"""Part of the moves that ended where the target has no density, up to which draws tell evidences:
-a surrogate, or a normal distribution about the draws, may have as much of its mass there."""
-
 _UNKNOWN = 2.0  # variance, in nats squared, from which on a process says nothing
 
 ValueOf = Callable[[FloatArray], FloatArray]
