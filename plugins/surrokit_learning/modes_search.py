@@ -159,6 +159,7 @@ class ModeSearch:
                 self._begin()
             extra, spent = self._spare, sum(self.calls[1:])
             enough = self._begun >= LEAST and spent >= self._limits.later + extra
+            enough = enough and not self._is_rough
             self.over = enough or self._begun >= min(self._most_starts, len(self.starts))
             self.over = self.over or self.n_evaluated >= self._limits.total + extra
 
@@ -182,6 +183,12 @@ class ModeSearch:
         left = part > 0.0 or bound > UNSEEN or modes.hidden > UNSEEN
         known = max(int(np.count_nonzero(modes.matters & modes.converged)) - 1, 0)
         return known if left else 0
+
+    @property
+    def _is_rough(self) -> bool:
+        """Whether each search has ended at a mode of its own: the deepest is hardly among them."""
+        modes = self._modes
+        return modes is not None and bool((modes.ended.max() == 1) & modes.converged.all())
 
     @property
     def _spare(self) -> int:

@@ -163,6 +163,21 @@ def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
     assert_allclose(by_label, by_label[:1] * known, atol=1e-9)
 
 
+@pytest.mark.parametrize(("height", "more"), [(20.0, True), (0.0, False)])
+def test_where_each_search_ends_at_a_mode_of_its_own_others_begin(height, more):
+    """Up to the total; else three are enough where later ones may evaluate nothing."""
+
+    def waves(q):
+        away = 0.3 * q
+        values = 0.5 * np.square(away).sum(axis=1) - height * np.cos(q).sum(axis=1)
+        return values, 0.3 * away + height * np.sin(q)
+
+    target = sk.potential(value_and_gradient=waves, dim=2, batched=True)
+    search = searched(target, 0, limits(2, later=0), starts=np.array([[20.0, -9.0], [8.0, 15.0]]))
+    assert (len(search.led) > 3) == more
+    assert search.found.ended.max() > 1 or search.n_evaluated >= limits(2).total
+
+
 def test_a_start_that_cannot_be_evaluated_leads_nowhere():
     class Walled(TwoNormals):
         def value_and_gradient(self, q):
