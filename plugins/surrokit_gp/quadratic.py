@@ -475,8 +475,8 @@ def follow_bent_quadratic(
             continue
         others = np.arange(dim) != i
         matrix = Polynomial.of(found[: square.shape[1]], dim).matrix[np.ix_(others, others)]
-        shift = np.zeros(dim)
-        shift[others] = np.linalg.solve(-matrix, found[square.shape[1] : -1][others])
+        shift, cubes = np.zeros(dim), found[square.shape[1] : -1]
+        shift[others] = np.linalg.lstsq(-matrix, cubes[others])[0]  # U may not depend on others
         bend = Bend(centre=centre, direction=np.eye(dim)[i] / spread[i], shift=shift * spread)
         bent = bend.apply(positions)
         whitening, known = follow_quadratic(about_lowest(bent, values), bent, values, PREDICTS)

@@ -136,7 +136,8 @@ def test_far_values_give_the_coordinates_of_a_thin_curved_ridge(rng):
     np.testing.assert_allclose(0.5 * np.square(z).sum(axis=1), thin(away), rtol=1e-6)
     assert follow_bent_quadratic(positions[1:], thin(positions)[1:]) is None
     no_quadratic, saddle = np.sin(5.0 * positions).sum(axis=1), positions[:, 0] * positions[:, 1]
-    for values in (no_quadratic, saddle, 1.5e308 * np.sign(saddle)):
+    of_one = positions[:, 0] ** 4
+    for values in (no_quadratic, saddle, of_one, 0.0 * saddle, 1.5e308 * np.sign(saddle)):
         assert follow_bent_quadratic(positions, values) is None
     assert follow_bent_quadratic(positions[:, :1], positions[:, 0] ** 4) is None
     same = positions * [1.0, 0.0, 1.0]
