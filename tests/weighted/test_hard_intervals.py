@@ -113,12 +113,12 @@ def test_advice_where_surrogates_learn_little_of_heavy_tails_gives_right_quantil
         target,
         surrogate="quadratic",
         correction="weights",
-        max_calls=300,
+        max_calls=600,
         seed=1,
         progress=False,
     )
     found = run.verdict.named("heavy_tails")
-    assert any("use sampler='hmc' without a surrogate and max_calls" in f.message for f in found)
+    assert any("Use sampler='hmc' without a surrogate and max_calls" in f.message for f in found)
     run = sk.sample(target, sampler="hmc", seed=1, progress=False)
     for p in (0.05, 0.5, 0.95):
         below = run.draws < scipy.stats.cauchy.ppf(p)
