@@ -129,6 +129,14 @@ class Bend:
     def _unbent(self, straight: FloatArray) -> FloatArray:
         return straight + self._squares(straight) * self.shift
 
+    def in_sds(self, whitening: Whitening) -> float:
+        """Return by how many standard deviations of normal r one moves along the direction bends.
+
+        Those of r are as a ``whitening`` says.
+        """
+        along = float(np.square(whitening.factor.T @ self.direction).sum())
+        return along * float(np.linalg.norm(np.linalg.solve(whitening.factor, self.shift)))
+
     def covariance(self, whitening: Whitening) -> FloatArray:
         """Return the covariance (dim, dim) of positions whose r are normal, as a whitening says."""
         if self.between is not None:

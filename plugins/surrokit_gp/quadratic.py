@@ -480,7 +480,7 @@ def follow_bent_quadratic(
         bend = Bend(centre=centre, direction=np.eye(dim)[i] / spread[i], shift=shift * spread)
         bent = bend.apply(positions)
         whitening, known = follow_quadratic(about_lowest(bent, values), bent, values, PREDICTS)
-        if known:
+        if known and bend.in_sds(whitening) > 0.1:  # else the numbers' bounds are in the way
             return bend, whitening
     return None
 

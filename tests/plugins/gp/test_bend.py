@@ -188,6 +188,16 @@ def test_numbers_between_bounds_are_straightened_themselves(units, differences):
     np.testing.assert_array_equal(again.fit().value(at), fitted.value(at))
 
 
+def test_a_quadratic_that_bounds_cut_off_is_no_curved_mass(rng):
+    """Chains on the line move freely, and those on the numbers themselves end at bounds."""
+    target = sk.potential(
+        log_density=lambda x, y: -0.5 * (x * x + y * y + x * y),
+        parameters={"x": (0, 10), "y": (0, 10)},
+    )
+    at = rng.standard_normal((40, 2)) - [1.0, 1.0]
+    assert follow_bent_quadratic(at, target.value(at), between_of(target)) is None
+
+
 def test_the_covariance_of_numbers_between_bounds_is_that_of_positions():
     target = sk.potential(lambda q: 0.0, parameters={"x": (-5, 5), "y": (-5, 5)})
     bend = attrs.evolve(Bend.none(2), shift=np.array([0.0, 1e-9]), between=between_of(target))
