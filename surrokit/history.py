@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surrokit.capabilities import CALL_KINDS
 from surrokit.coordinates.constraints import CoordinateMap
 from surrokit.coordinates.parameters import Parameter, Parameters
+from surrokit.errors import NumericalError
 from surrokit.interfaces import ChainState, Status, StepInfo
 from surrokit.model.quantities import NAMED
 from surrokit.types import BoolArray, FloatArray, IntArray
@@ -103,6 +104,22 @@ class Trace:
         }
         return attrs.evolve(self, **found)
 
+    def demand_evidence(self) -> None:
+        """Raise if draws do not give an evidence: the moves went on where the target ends.
+
+        Raises
+        ------
+        NumericalError
+            If more than :data:`LOST` of them did.
+        """
+        lost = lost_part(self.acceptance, self.path_acceptance, self.status)
+        if lost > LOST:
+            raise NumericalError(
+                f"{lost:.0%} of the moves ended where the target has no density, and the draws "
+                "cannot tell how much lies there. Declare bounds, or pass the target, which is "
+                "then evaluated: run.log_evidence(target)"
+            )
+
     def path_failures(self) -> dict[str, int]:
         """Return the number of paths that failed, all chains together, by kind of failure.
 
@@ -129,6 +146,27 @@ class Trace:
             "n_steps": self.n_steps,
             "step_size": np.tile(self.step_size, (len(self.draws), 1)),
         }
+
+
+LOST = 0.02
+"""Part of the moves that end where the target has no density, up to which draws give evidences: a
+surrogate, or a normal distribution about the draws, may have as much of its mass there."""
+
+
+def lost_part(acceptance: FloatArray, on_path: FloatArray, status: IntArray) -> float:
+    """Return the part of the moves that ended where a target has next to no density.
+
+    A path went on to there, or a surrogate did. How much lies beyond, draws cannot tell.
+
+    Parameters
+    ----------
+    acceptance, on_path : ndarrays of any shape
+        Exact acceptance probability, and that on the potential that the sampler moved on.
+    status : ndarray of the same shape
+        Of each path.
+    """
+    ended = acceptance < 1e-3 * on_path
+    return float(np.mean(ended | (status == Status.NO_DENSITY)))
 
 
 _PLACES = ("draws", "positions")

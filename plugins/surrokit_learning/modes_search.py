@@ -14,7 +14,7 @@ from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, Scales
 from surrokit.mode.search import demand_bottom, demand_walls, find_mode, goes_by_values
-from surrokit.mode.starts import reach_of, spread_positions
+from surrokit.mode.starts import exchanged, reach_of, spread_positions
 from surrokit.model.model import calls_per_gradient
 from surrokit.modes import Modes
 from surrokit.potentials import Potential
@@ -115,6 +115,7 @@ class ModeSearch:
         self.starts: FloatArray = starts[order][np.sort(first)]
         self.led: list[int] = []
         self.calls: list[int] = []
+        self._begun = 0  # searches that have begun at a start, and ended
         self.lowest: Mode | None = None
         self.over = self._widened = False
         self._reach: float | None = None
@@ -152,11 +153,14 @@ class ModeSearch:
             check_deadline()
             self._go_on(self._now)
             if self._now.over and self._join(self._now):
+                self._begun += 1
+                self._exchange(self._now)
                 self._widen(rng)
                 self._begin()
             extra, spent = self._spare, sum(self.calls[1:])
-            enough = len(self.led) >= LEAST and spent >= self._limits.later + extra
-            self.over = enough or len(self.led) >= min(self._most_starts, len(self.starts))
+            enough = self._begun >= LEAST and spent >= self._limits.later + extra
+            enough = enough and not self._is_rough
+            self.over = enough or self._begun >= min(self._most_starts, len(self.starts))
             self.over = self.over or self.n_evaluated >= self._limits.total + extra
 
     @property
@@ -181,6 +185,12 @@ class ModeSearch:
         return known if left else 0
 
     @property
+    def _is_rough(self) -> bool:
+        """Whether each search has ended at a mode of its own: the deepest is hardly among them."""
+        modes = self._modes
+        return modes is not None and bool((modes.ended.max() == 1) & modes.converged.all())
+
+    @property
     def _spare(self) -> int:
         limits = self._limits
         more = limits.spare * self._new + self._astray
@@ -202,7 +212,7 @@ class ModeSearch:
 
     def _widen(self, rng: np.random.Generator) -> None:
         """Add starts, once a mode is known, and again while searches find new ones."""
-        most, begun, modes = self._most_starts, len(self.led), self._modes
+        most, begun, modes = self._most_starts, self._begun, self._modes
         is_wide = self._widened and begun < len(self.starts)
         if is_wide or modes is None or begun >= most:
             return
@@ -217,8 +227,8 @@ class ModeSearch:
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
-        at = self.starts[min(len(self.led), len(self.starts) - 1)]
-        most = max(LATER, 2 * self.calls[0]) if self.led else np.inf
+        at = self.starts[min(self._begun, len(self.starts) - 1)]
+        most = max(LATER, 2 * self.calls[0]) if self._begun else np.inf
         self._now = _Search(at, Evaluations.empty(self._exact.dim), most=most)
 
     # --- one search ---
@@ -323,6 +333,43 @@ class ModeSearch:
                 concave=CONVEX in self._exact.capabilities,
             )
         return True
+
+    def _exchange(self, search: _Search) -> None:
+        """Take note of the modes to which exchanges of numbers lead from one that is new.
+
+        By one value it is known whether the density is the same there; all that was seen about the
+        one mode then holds about the other. None is made where calls are few.
+        """
+        exact, found, modes = self._exact, search.found, self._modes
+        is_new = self.led.count(self.led[-1]) == 1 and self.led[-1] >= 0
+        if found is None or modes is None or not is_new or not modes.matters[-1]:
+            return
+        orders = exchanged(exact, found.position)
+        if 2 * len(orders) > self._limits.beside or CONVEX in exact.capabilities:
+            return
+        for order in orders:
+            at, rows, hessian = found.position[order], search.rows, found.hessian
+            if same_mode(self._modes, at, found.value) is not None:
+                continue
+            value = float(exact.value(at[None])[0])
+            if not np.isclose(value, found.value, rtol=1e-8):
+                self.calls[-1] += 1
+                continue
+            end = attrs.evolve(
+                found,
+                position=at,
+                value=value,
+                gradient=found.gradient[order],
+                hessian=None if hessian is None else hessian[np.ix_(order, order)],
+            )
+            seen = Evaluations(
+                positions=rows.positions[:, order],
+                values=rows.values,
+                gradients=None if rows.gradients is None else rows.gradients[:, order],
+            )
+            other = _Search(at, seen, calls=1, found=end, over=True, ended=True)
+            self._join(other)
+            self._exchange(other)
 
     def _goes_on(self, search: _Search) -> bool:
         """Return whether a search goes on that was cut off above a known mode, for another time.

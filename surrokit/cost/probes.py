@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
-from itertools import combinations
 from typing import cast
 
 import attrs
 import numpy as np
 
 from surrokit.capabilities import COVARIANCE, CallKind
+from surrokit.coordinates.exchanges import exchanges
 from surrokit.coordinates.models import ModelMap
-from surrokit.coordinates.parameters import Parameters
 from surrokit.coordinates.transforms import from_line_of
 from surrokit.cost.recording import RecordingPotential
 from surrokit.diagnostics import r_hat
@@ -102,8 +98,8 @@ def _goes_on(target: RecordingPotential, positions: FloatArray, along: FloatArra
     return bool((rises <= np.log(away[1] / away[0]) + _LEVEL).any())
 
 
-MOST_EXCHANGED, PART_EXCHANGED = 10, 0.01
-"""Exchanges that are looked at, and the part of a run's calls that values at them may cost."""
+PART_EXCHANGED = 0.01
+"""Part of a run's calls that values at exchanges may cost."""
 
 FEWEST_EXCHANGED = 0.1
 """Part of the draws on the other side up to which chains have not gone there: it holds half."""
@@ -150,10 +146,9 @@ def find_exchange(target: RecordingPotential, positions: FloatArray) -> Exchange
         return None
     draws = transform.to_bounded(positions[:: -(-len(positions) // _ROWS)])
     parameters = parameters_of(target.target)
-    ways = {frozenset(map(tuple, pairs.tolist())): pairs for pairs in _exchanges(parameters)}
     moved = [
         (pairs, part)
-        for pairs in ways.values()
+        for pairs in exchanges(parameters)
         if (part := _beyond(draws, pairs)) <= FEWEST_EXCHANGED
     ]
     if not moved or 1 + len(moved) > PART_EXCHANGED * target.n_calls:
@@ -195,55 +190,6 @@ def _beyond(draws: FloatArray, pairs: IntArray) -> float:
     across = (middle - middle[order]) / np.where(scales > 0.0, scales, 1.0)
     sides = (draws - 0.5 * (middle + middle[order])) @ across
     return float(np.mean(sides <= 0.0))
-
-
-def _exchanges(parameters: Parameters) -> Iterator[IntArray]:
-    """Return exchanges as pairs of numbers, each of shape (k, 2).
-
-    Entries of arrays of one length go together, and so do names that end in the same two numbers.
-    Single numbers of one declaration are also exchanged in all ways, if these are few.
-    """
-    slices = parameters.slices()
-    by_length: dict[int, list[IntArray]] = defaultdict(list)
-    alike: list[list[str]] = []
-    for name, spec in parameters.specs.items():
-        if spec.shape:
-            rows = np.arange(slices[name].start, slices[name].stop).reshape(spec.shape[0], -1)
-            by_length[len(rows)].append(rows[:2].T)
-            continue
-        group = next((each for each in alike if parameters.specs[each[0]] == spec), None)
-        if group is None:
-            alike.append(group := [])
-        group.append(name)
-    yield from (np.vstack(pairs) for length, pairs in by_length.items() if length > 1)
-    for names in _named_alike(alike):
-        yield np.array([[slices[name].start for name in pair] for pair in names])
-    for group in alike:
-        ways = list(_pairings([slices[name].start for name in group[:5]]))[1:]
-        yield from (np.array(pairs) for pairs in ways if len(ways) <= MOST_EXCHANGED)
-
-
-def _named_alike(alike: list[list[str]]) -> Iterator[list[tuple[str, str]]]:
-    """Return pairs of names that end in two numbers, such as a1 with a2 and b1 with b2."""
-    together: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for group in alike:
-        stems: dict[str, dict[str, str]] = defaultdict(dict)
-        for name in group:
-            if (found := re.fullmatch(r"(.*?)(\d+)", name)) is not None:
-                stems[found[1]][found[2]] = name
-        for names in stems.values():
-            if len(names) > 1:
-                first, second = sorted(names)[:2]
-                together[first, second].append((names[first], names[second]))
-    yield from together.values()
-
-
-def _pairings(numbers: list[int]) -> Iterator[list[list[int]]]:
-    """Return all ways to exchange numbers in pairs; the first one exchanges none."""
-    yield []
-    for i, j in combinations(range(len(numbers)), 2):
-        rest = [n for n in numbers[i + 1 :] if n != numbers[j]]
-        yield from ([[numbers[i], numbers[j]], *pairs] for pairs in _pairings(rest))
 
 
 MOST = 50

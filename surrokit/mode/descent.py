@@ -142,6 +142,10 @@ class _Flat(Exception):  # noqa: N818 - not an error
     """The potential has no curvature at all, and Newton's method no step."""
 
 
+class _Lower(Exception):  # noqa: N818 - not an error
+    """The search has converged, but on its way it has seen a place that is lower."""
+
+
 @attrs.frozen(eq=False)
 class _Point:
     position: FloatArray
@@ -233,8 +237,13 @@ class _Trail:
                 self.end()
         return self.hessian
 
-    def end(self) -> None:
-        """End the search, which has converged."""
+    def end(self, value: float = -np.inf) -> None:
+        """End the search, which has converged to a value, or begin anew from a lower place.
+
+        A step across a wall is rejected as a rule, whatever is there.
+        """
+        if self.best.value < value - self.tolerance:
+            raise _Lower
         self.converged = True
         raise Enough
 
@@ -271,12 +280,16 @@ def descend(
                 "the potential or its gradient is not finite at the start of the search for a "
                 "mode; start where it can be evaluated"
             )
-        try:
-            by_matrices = trail.matrix is not None
-            how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, rough)
-            trail.converged = _minimize(how)
-        except _Flat:
-            trail.converged = _minimize(_by_gradients(trail, None, rough))
+        by_matrices = trail.matrix is not None
+        while True:
+            try:
+                how = _by_matrices(trail) if by_matrices else _by_gradients(trail, scales, rough)
+                trail.converged = _minimize(how)
+                break
+            except _Flat:
+                by_matrices, scales = False, None
+            except _Lower:
+                continue  # from there
     best = trail.best
     return Mode(
         position=best.position,
@@ -376,7 +389,7 @@ def _by_gradients(trail: _Trail, scales: Scales | None, rough: bool) -> dict[str
             still += 1
         last, gained = intermediate_result.fun, gain
         if still == steady:
-            trail.end()
+            trail.end(last)
 
     return {
         "fun": fun,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import numbers
 from surrokit.capabilities import INITIAL
+from surrokit.coordinates.exchanges import exchanges
 from surrokit.coordinates.models import ModelMap
 from surrokit.coordinates.transforms import Scaled, from_line_of
 from surrokit.errors import ShapeError, TargetError
@@ -24,7 +25,7 @@ from surrokit.targets.bounds import (
     transform_of,
 )
 from surrokit.targets.scaling import REACH, expected
-from surrokit.types import BoolArray, FloatArray
+from surrokit.types import BoolArray, FloatArray, IntArray
 
 Began = TypeVar("Began")
 
@@ -291,3 +292,21 @@ def read_evaluations(evaluations: Evaluations | tuple[Any, ...], exact: Potentia
         outputs=kept.outputs,
         jacobians=None if jacobians is None else transform.pull_outputs(z, jacobians),
     )
+
+
+def exchanged(target: Potential, position: FloatArray) -> list[IntArray]:
+    """Return orders (dim,) of numbers in which equally declared ones are exchanged.
+
+    They are those that do in the sampling coordinates, at ``position (dim,)``, what they do in the
+    user's.
+    """
+    transform, orders = transform_of(target), []
+    place = transform.to_bounded(position)
+    if len(place) != target.dim:
+        return []
+    for pairs in exchanges(parameters_of(target)):
+        order = np.arange(target.dim)
+        order[pairs] = pairs[:, ::-1]
+        if np.allclose(transform.to_bounded(position[order]), place[order]):
+            orders.append(order)
+    return orders

@@ -282,6 +282,7 @@ class Run:
                 "then evaluated: run.log_evidence(target)"
             )
         else:
+            self.kept.demand_evidence()
             several = self.modes is not None and self.modes.reliable and len(self.modes) > 1
             modes = self.modes if several else None
             try:

@@ -21,7 +21,7 @@ from surrokit.cost.probes import (
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import BudgetSpent, ConfigurationError
 from surrokit.failures import FailureKind
-from surrokit.history import History
+from surrokit.history import LOST, History, lost_part
 from surrokit.interfaces import ChainState, Evaluations, Moment, Stage, StepInfo
 from surrokit.kernel.kernel import Moves
 from surrokit.ledger.file import INTERVAL, RunFile
@@ -489,6 +489,9 @@ class Book:
         else:
             late = self.kept.columns()
             positions, values = (np.swapaxes(late[n], 0, 1) for n in ("positions", "values"))
+            moves = (late[name] for name in ("acceptance", "path_acceptance", "status"))
+            if lost_part(*moves) > LOST:  # so that modes are evaluated where that is allowed
+                values = np.full_like(values, np.nan)
             is_known = bool(np.isfinite(values).all())
             most = int(PART_OF_CALLS * self.target.n_calls / max(modes.matters.sum(), 1))
             allowed = calls and modes_are == "weighted"

@@ -24,6 +24,9 @@ fitted to the row, too."""
 FAINTEST = 1e-13
 """Share of a mode at a position up to which its part is not evaluated there."""
 
+HIGH = 10.0
+"""Nats above the least row, beside one for each dimension, up to which rows bound a floor."""
+
 BELOW, SLACK = 2.0, 0.5
 """Nats below the least row at which the floor of a part begins, and part of its rise that the rows
 allow at most."""
@@ -134,8 +137,10 @@ def fit_by_modes(
     for k, share in enumerate(np.exp(modes.log_shares(rows.positions))):
         own = rows.take(np.asarray(share >= SHARED))
         lowest.append(np.min(own.values, initial=modes.values[k]) - BELOW)
+        # rows far above, such as on the way to other modes, have no part in the mass of this one
+        low = own.take(np.asarray(own.values <= lowest[k] + BELOW + own.positions.shape[1] + HIGH))
         with np.errstate(divide="ignore"):
-            allowed = 2.0 * (own.values - lowest[k]) / modes.squares(k, own.positions)
+            allowed = 2.0 * (low.values - lowest[k]) / modes.squares(k, low.positions)
         rises.append(SLACK * np.min(allowed, initial=1.0))
         try:
             parts.append(fit(own))

@@ -288,13 +288,21 @@ def test_each_evaluation_is_made_once_and_counted():
         assert abs(found.value - np.log(2.0 * np.pi)) < 4.5 * found.error < 0.5
 
 
-@pytest.mark.parametrize("outside", [np.nan, np.inf])
-def test_positions_at_which_the_target_fails_have_no_density(outside):
-    """The support ends where it fails; a third of the mass is beyond."""
+@pytest.mark.parametrize(
+    ("outside", "parts"),
+    [(np.nan, {"sampler": "hmc"}), (np.inf, {"sampler": "hmc", "surrogate": "quadratic"})],
+)
+def test_positions_at_which_the_target_fails_have_no_density(outside, parts):
+    """The support ends where it fails; a third of the mass is beyond.
+
+    A surrogate has it. Bridges to that, and to a normal, were off by 0.2 with errors of 0.03.
+    """
     target = sk.potential(lambda q: outside if q[0] > 0.43 else 0.5 * q @ q, lambda q: q, dim=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = sk.sample(target, sampler="hmc", **CHAINS)
+        run = sk.sample(target, **parts, **CHAINS)
+    with pytest.raises(NumericalError, match=r"% of the moves ended where the target has no dens"):
+        run.log_evidence()
     found = run.log_evidence(target)
     truth = np.log(2.0 * np.pi * stats.norm.cdf(0.43))
     assert abs(found.value - truth) < 4.5 * found.error < 0.3

@@ -180,6 +180,19 @@ class Hanging:
         return np.eye(2) * (1.0 - np.tanh(q)[:, None, :] ** 2)
 
 
+@pytest.mark.parametrize("start", [4.75, -4.75])
+def test_a_search_goes_on_from_a_lower_place_that_it_has_passed_by(start):
+    """It converged in one well, after a step to the side of a deeper one, and told of that."""
+
+    def waves(q):
+        x = q[:, 0]
+        return 0.5 * x**2 - 10.0 * np.cos(2.0 * x), q + 20.0 * np.sin(2.0 * q)
+
+    found = find_mode(sk.potential(value_and_gradient=waves, dim=1, batched=True), [start])
+    assert found.converged
+    assert_allclose(found.position, 0.0, atol=0.01)
+
+
 def test_where_there_is_no_curvature_at_all_gradients_lead_on():
     found = find_mode(Hanging(), np.full(2, 1000.0))
     assert found.converged

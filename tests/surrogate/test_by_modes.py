@@ -117,6 +117,16 @@ def test_a_part_rises_away_from_its_rows_and_is_what_it_is_about_them():
     assert_allclose(curved.value(far), -2.0 + 0.5 * 0.05 * 900.0)
 
 
+def test_a_row_far_above_does_not_flatten_the_rise():
+    """Such a row, on the way to another mode, gave nearly all of the mass to where no row is."""
+    positions = np.random.default_rng(0).standard_normal((30, 2))
+    positions = np.vstack([positions, [100.0, 0.0]])
+    values = np.append(0.5 * np.square(positions[:-1]).sum(axis=1), 20.0)
+    rows = Evaluations(positions=positions, values=values)
+    found = fit_by_modes(lambda _: normal((0.0, 0.0), 1e4), rows, MODES.take(np.array([0])))
+    assert found.value(np.array([[10.0, 0.0]]))[0] > 5.0
+
+
 def test_moves_are_as_wide_as_modes_and_not_as_far_as_these_are_apart():
     joined = ByModes(parts=(normal((0.0, 0.0)), normal((4.0, 1.0), 0.3)), modes=MODES)
     masses, modes = MODES.masses, modes_of(joined)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 
 import attrs
 import numpy as np
@@ -120,6 +121,61 @@ def test_a_mode_to_one_side_of_all_starts_is_seen_from_the_first_one():
     assert sum(n == 1 for n in found) <= 6
     pairs = [len(searched(target, seed, limits(searches=2)).found) for seed in range(30)]
     assert sum(n == 1 for n in pairs) >= 24
+
+
+@pytest.mark.parametrize(("dim", "alike", "known"), [(3, 1, 6), (4, 1, 6), (5, 1, 2), (3, 0, 1)])
+def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
+    """Of a potential that they leave unchanged: then each costs one value, and needs no start.
+
+    Numbers of a vector are exchanged in all ways if they are few, else the first two.
+    """
+    centres = np.zeros((6, dim))
+    centres[:, :3] = list(permutations([4.0, 0.0, -4.0]))
+    precisions = np.exp(0.5 * centres)[:, None]  # by label, too
+    precisions[:, :, 3:] = np.array([3.0, 0.3])[: dim - 3]
+
+    class Labels:
+        capabilities = frozenset({"gradient"})
+
+        def value(self, q):
+            return self.value_and_gradient(q)[0]
+
+        def value_and_gradient(self, q):
+            away = q - centres[:, None]
+            heights = 0.0 if alike else centres[:, :2] @ [[0.1], [0.2]]
+            logs = heights - 0.5 * (precisions * np.square(away)).sum(axis=2)
+            values = -np.logaddexp.reduce(logs)
+            return values, np.einsum("kn,knd->nd", np.exp(logs + values), precisions * away)
+
+    target = Labels()
+    target.dim = dim
+    allowed = limits(dim, searches=1, beside=20)
+    found = searched(target, 0, allowed, starts=centres[:1] + 0.3).found
+    assert len(found) == known
+    assert_allclose(found.values, found.values[0], rtol=1e-12)
+    at = np.square(found.positions[:, None] - centres).sum(axis=2).argmin(axis=1)
+    assert sorted(at) == sorted(set(at))
+    orders = [[*np.argsort(-place[:3]), *range(3, dim)] for place in centres[at]]
+    by_label = [
+        covariance[np.ix_(order, order)]
+        for covariance, order in zip(found.covariances, orders, strict=True)
+    ]
+    assert_allclose(by_label, by_label[:1] * known, atol=1e-9)
+
+
+@pytest.mark.parametrize(("height", "more"), [(20.0, True), (0.0, False)])
+def test_where_each_search_ends_at_a_mode_of_its_own_others_begin(height, more):
+    """Up to the total; else three are enough where later ones may evaluate nothing."""
+
+    def waves(q):
+        away = 0.3 * q
+        values = 0.5 * np.square(away).sum(axis=1) - height * np.cos(q).sum(axis=1)
+        return values, 0.3 * away + height * np.sin(q)
+
+    target = sk.potential(value_and_gradient=waves, dim=2, batched=True)
+    search = searched(target, 0, limits(2, later=0), starts=np.array([[20.0, -9.0], [8.0, 15.0]]))
+    assert (len(search.led) > 3) == more
+    assert search.found.ended.max() > 1 or search.n_evaluated >= limits(2).total
 
 
 def test_a_start_that_cannot_be_evaluated_leads_nowhere():
