@@ -76,7 +76,8 @@ def test_an_angle_with_two_modes_has_draws_at_both_and_the_places_are_named():
         parameters={"t": sk.circular()},
     )
     run = sk.sample(target, max_calls=500, seed=1, progress=False)
-    assert np.sort(run.modes.places.ravel()) == pytest.approx([0.0, 2.0], abs=0.02)
+    found = run.modes.places[run.modes.matters]  # a search may have been cut off elsewhere
+    assert np.sort(found.ravel()) == pytest.approx([0.0, 2.0], abs=0.02)
     near = np.abs(run["t"].ravel() - 2.0) < 1.0
     assert 0.1 < near.mean() < 0.9
     assert run.total_calls <= 500  # searches end: vectors of angles do not run into the origin
