@@ -254,7 +254,8 @@ def _fit_widths(
     for i in np.flatnonzero(governed):
         slope = None if pulled is None else pulled[:, i]
         try:
-            fit = _fit_width(units[:, i], others, governing, slopes[governs, i], slope)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                fit = _fit_width(units[:, i], others, governing, slopes[governs, i], slope)
         except np.linalg.LinAlgError:  # of scales or gradients that overflow
             continue
         if np.isfinite(fit.gain) and fit.gain > GAINS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surrokit.interfaces import StepInfo
 from surrokit.kernel.tuning import Tuner
-from surrokit.marginals import Scales, Warp, fit_marginals, fit_scales
+from surrokit.marginals import Scales, Warp, _fit_widths, fit_marginals, fit_scales
 from surrokit.testing import CountingPotential
 from surrokit.testing.targets import Banana
 from surrokit.warping import Warped
@@ -244,3 +245,15 @@ def test_where_nothing_bends_its_covariance_is_the_other_in_new_units(rng, with_
     assert (found.warp.lean == 0.0).all()
     units = found.warp.scale * found.warp.scale[:, None]
     assert_allclose(units * found.warp.covariance, found.covariance, rtol=1e-6)
+
+
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_scales_that_overflow_are_not_fitted(has_gradients, rng):
+    """A few draws, many of them repeats, may seem to have any."""
+    units = np.array([1.0, 4.0, 4.0]) * rng.standard_normal((40, 3))
+    slopes = np.array([[0.0, 0.0, 0.0], [-93.0, 0.0, 0.0], [-99.0, 0.0, 0.0]])
+    governed = np.array([True, False, False])
+    pulled = rng.standard_normal((40, 3)) if has_gradients else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _fit_widths(units, pulled, governed, ~governed, slopes) == {}
