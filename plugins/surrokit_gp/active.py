@@ -33,20 +33,22 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounds import between_of
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.bend import Bend
-from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
-from surrokit_gp.fitted import FittedProcess
-from surrokit_gp.quadratic import (
+from surrokit_gp.coordinates import (
     PREDICTS,
-    QuadraticProcess,
     about_lowest,
-    fit_bent_by_values,
-    fit_likelier,
     flat_from,
     follow_bent_quadratic,
     follow_quadratic,
-    kept_up_to,
     refocus,
     straighten,
+)
+from surrokit_gp.elsewhere import MOST, PART, are_lower, box_about, find_modes
+from surrokit_gp.fitted import FittedProcess
+from surrokit_gp.quadratic import (
+    QuadraticProcess,
+    fit_bent_by_values,
+    fit_likelier,
+    kept_up_to,
     typical_noise,
 )
 from surrokit_gp.rows import TrainingRows
@@ -377,7 +379,7 @@ class _Search:
         hot = temperature > WARM
         parts = [0.7 / temperature] * 2 if hot else [1.0 - 1.0 / temperature, 1.0]
         powers, z = np.repeat(parts, [len(draws), len(ends)]), fitted.whiten(among)
-        best = choose(fitted.process, z, powers, batch - n_judges, noise, hopes=not hot)
+        best = choose(fitted.process, z, powers, batch - n_judges, noise, by_mean=not hot)
         chosen = among[np.concatenate([few, best])]
         values = self._evaluate(chosen)
         errors = fitted.process.value(fitted.whiten(chosen[:n_judges])) - values[:n_judges]
@@ -442,8 +444,7 @@ class _Search:
     def _finite(self) -> tuple[FloatArray, FloatArray]:
         """Bent positions (n, dim) where U is finite, and U there (n,)."""
         fine = np.isfinite(self.values)
-        at = self.positions[fine]
-        return self.bend.apply(at), self.values[fine] + self.bend.volume(at)[0]
+        return self.bend.carry(self.positions[fine], self.values[fine])
 
     def _fit(self, whitening: Whitening) -> QuadraticProcess:
         """Return the process of all values; failures count among the flattened ones.
@@ -530,18 +531,18 @@ def choose(
     n: int,
     noise_sd: float = 0.0,
     *,
-    hopes: bool = False,
+    by_mean: bool = False,
 ) -> IntArray:
     """Return which of ``z (m, dim)`` reduce the variance of U most, one by one, shape (n,).
 
     The variance is summed over all positions, given the values so far and those at points chosen
-    before. They count as exp(-V)^``powers (m,)``, and where ``hopes`` as much more as the mean of
+    before. They count as exp(-V)^``powers (m,)``, and where ``by_mean`` as much more as the mean of
     exp(-U) is above exp(-V), since U may be lower. The point of the largest variance of its own
     lies at an edge, and reduces that of the mass by little.
     """
     heights, left = process.value(z), process.posterior.covariance(z, z)
     logs = powers * (np.median(heights) - heights)
-    if hopes:  # but where next to nothing is known
+    if by_mean:  # but where next to nothing is known
         logs += 0.5 * np.minimum(np.diag(left), 2.0)
     counts = np.exp(logs - logs.max())
     chosen: list[int] = []

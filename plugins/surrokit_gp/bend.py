@@ -111,6 +111,10 @@ class Bend:
             return np.zeros(len(positions)), np.zeros(positions.shape)
         return self.between.volume(positions)
 
+    def carry(self, positions: FloatArray, values: FloatArray) -> Pair:
+        """Return r, shape (n, dim), and U there, by its ``values (n,)`` at positions (n, dim)."""
+        return self.apply(positions), values + self.volume(positions)[0]
+
     def pull(self, positions: FloatArray, slopes: FloatArray) -> FloatArray:
         """Return derivatives by positions (n, dim), from derivatives by r (n, dim)."""
         if self.changes_nothing:
@@ -119,15 +123,6 @@ class Bend:
         along = (q - self.centre) @ self.direction * (slopes @ self.shift)
         slopes = slopes - 2.0 * along[:, None] * self.direction
         return slopes if self.between is None else self.between.vjp(positions, slopes)
-
-    @property
-    def _bounds(self) -> Transform | None:
-        found = None if self.between is None else from_line_of(self.between)
-        assert found is None or isinstance(found, Transform)
-        return found
-
-    def _unbent(self, straight: FloatArray) -> FloatArray:
-        return straight + self._squares(straight) * self.shift
 
     def in_sds(self, whitening: Whitening) -> float:
         """Return by how many standard deviations of normal r one moves along the direction bends.
@@ -149,6 +144,15 @@ class Bend:
         both = 2.0 * away * np.outer(along, self.shift)
         own = 2.0 * square**2 + 4.0 * square * away**2
         return np.asarray(spread + both + both.T + own * np.outer(self.shift, self.shift))
+
+    @property
+    def _bounds(self) -> Transform | None:
+        found = None if self.between is None else from_line_of(self.between)
+        assert found is None or isinstance(found, Transform)
+        return found
+
+    def _unbent(self, straight: FloatArray) -> FloatArray:
+        return straight + self._squares(straight) * self.shift
 
     def _squares(self, positions: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

@@ -11,7 +11,8 @@ from surrokit.mode.descent import descend
 from surrokit.modes import Modes
 from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import BoolArray, FloatArray
-from surrokit_gp.quadratic import QuadraticProcess, flat_from
+from surrokit_gp.coordinates import flat_from
+from surrokit_gp.quadratic import QuadraticProcess
 
 MOST, PART = 8, 12
 """Values far away at most, and values of an exploration for each of them."""

@@ -13,7 +13,8 @@ from surrokit.interfaces import Evaluations, Start
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp.active import Active, _Elsewhere, _Search, choose
 from surrokit_gp.bend import Bend
-from surrokit_gp.quadratic import QuadraticProcess, about_lowest, flat_from, refocus
+from surrokit_gp.coordinates import about_lowest, flat_from, refocus
+from surrokit_gp.quadratic import QuadraticProcess
 from surrokit_gp.rows import TrainingRows
 
 BENDS = np.array([0.5, -0.3, 0.2])

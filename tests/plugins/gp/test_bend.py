@@ -11,11 +11,8 @@ from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounds import between_of, transform_of
 from surrokit_gp import quadratic
 from surrokit_gp.bend import Bend
-from surrokit_gp.quadratic import (
-    QuadraticGaussianProcess,
-    QuadraticProcess,
-    follow_bent_quadratic,
-)
+from surrokit_gp.coordinates import follow_bent_quadratic
+from surrokit_gp.quadratic import QuadraticGaussianProcess, QuadraticProcess
 
 DIM = 5
 TURN = np.linalg.qr(np.random.default_rng(3).standard_normal((2, 2)))[0]

@@ -6,16 +6,8 @@ import pytest
 from surrokit.interfaces import Evaluations, LearningProblem
 from surrokit.surrogate.whitening import Whitening
 from surrokit_gp import quadratic
-from surrokit_gp.quadratic import (
-    QuadraticGaussianProcess,
-    QuadraticProcess,
-    about_lowest,
-    flat_from,
-    flattened,
-    follow_quadratic,
-    refocus,
-    scales_of,
-)
+from surrokit_gp.coordinates import about_lowest, flat_from, follow_quadratic, refocus
+from surrokit_gp.quadratic import QuadraticGaussianProcess, QuadraticProcess, flattened, scales_of
 from surrokit_gp.rows import TrainingRows
 from surrokit_gp.trend import features
 
