@@ -148,18 +148,7 @@ class SharedModel:
         LedgerError
             If the model returns other values at a position of its file than the file holds.
         """
-        declared: dict[str, Any] = {**self.declared, "batched": self.batched}
-        if parameters is not None:
-            own = self.declared["parameters"]
-            if own is None or _shapes(parameters) != _shapes(own):
-                raise ConfigurationError(
-                    "parameters of a posterior must have the names and shapes of the model's own, "
-                    f"in their order, got {', '.join(parameters)}; declare the model's parameters "
-                    "by name"
-                )
-            declared |= {"parameters": parameters, "dim": None}
-        if plausible is not None:
-            declared |= {"plausible": plausible}
+        declared = self._declared_with(parameters, plausible)
         if "forward" not in self.functions and isinstance(prior, Mapping):
             known = declare_parameters(declared["dim"], declared["parameters"])
             declared |= {"parameters": known.with_priors(prior).specs, "dim": None}
@@ -181,6 +170,23 @@ class SharedModel:
             if model_of(target).columns is None:  # else the file has a part of the position alone
                 check_row(self.store, target)  # evaluated again, uncounted
         return change_model(target, lambda inner: inner.remembering(self.memo, shared=True))
+
+    def _declared_with(
+        self, parameters: Declared | None, plausible: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        declared: dict[str, Any] = {**self.declared, "batched": self.batched}
+        if parameters is not None:
+            own = self.declared["parameters"]
+            if own is None or _shapes(parameters) != _shapes(own):
+                raise ConfigurationError(
+                    "parameters of a posterior must have the names and shapes of the model's own, "
+                    f"in their order, got {', '.join(parameters)}; declare the model's parameters "
+                    "by name"
+                )
+            declared |= {"parameters": parameters, "dim": None}
+        if plausible is not None:
+            declared |= {"plausible": plausible}
+        return declared
 
     def prior_predictive(
         self, n: int = 100, *, seed: int | np.random.Generator | None = None, **posterior: Any

@@ -164,7 +164,7 @@ class Parameters:
         return cls({"q": Parameter((dim,))})
 
     def with_priors(self, priors: Mapping[str, Distribution]) -> Parameters:
-        """Return parameters of which those that are named have other priors, within their bounds.
+        """Return parameters with other priors of those that are named, within their bounds.
 
         ConfigurationError is raised if a name or a prior is none.
         """
