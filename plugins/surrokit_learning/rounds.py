@@ -272,17 +272,14 @@ class Rounds:
         return queue
 
     def _descend(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
-        """Evaluate first points, and go to a mode by outputs where few lie near its height.
-
-        Half of the calls is left to what follows.
-        """
+        """Evaluate first points, and go to a mode by outputs where few lie near its height."""
         first, queue = max(self.batch // 2, 1), Queue.empty(known.dim).refill(*known.design(rng))
         scales = np.sqrt(np.diag(cast(FloatArray, known.covariance)))
         now, queue = queue.take(slice(first)), queue.take(slice(first, None))
         rows = yield from _with_outputs(known, start, now.positions)
         known.n_first = len(now)
-        room = known.left if start.calls is None else min(known.left, start.calls // 2 - first)
-        most = min(20 + 5 * known.dim, room - len(start.positions) - self.batch)
+        room = known.left if start.calls is None else min(known.left, start.calls - first)
+        most = min(20 + 5 * known.dim, room - 2 * known.dim)
         near = rows.values <= rows.values.min() + known.dim + WIDE
         lost = rows.outputs is None or not np.isfinite(rows.values).any()
         if lost or near.sum() > known.dim or most < 2 * known.dim:
