@@ -46,7 +46,7 @@ from surrokit_learning.judgement import (
 )
 from surrokit_learning.modes_found import WIDE, inverse_curvature
 from surrokit_learning.modes_search import Limits, ModeSearch
-from surrokit_learning.secant import secant_search
+from surrokit_learning.secant import search_by_outputs
 from surrokit_learning.survey import Survey
 
 Steps: TypeAlias = Generator[Explored, None, Queue]
@@ -272,28 +272,28 @@ class Rounds:
         return queue
 
     def _descend(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
-        """Evaluate first points, and go to a mode by outputs where few lie near its height."""
+        """Evaluate first points, and go to modes by outputs where few lie near their heights."""
         first, queue = max(self.batch // 2, 1), Queue.empty(known.dim).refill(*known.design(rng))
         scales = np.sqrt(np.diag(cast(FloatArray, known.covariance)))
         now, queue = queue.take(slice(first)), queue.take(slice(first, None))
         rows = yield from _with_outputs(known, start, now.positions)
         known.n_first = len(now)
         room = known.left if start.calls is None else min(known.left, start.calls - first)
-        most = min(20 + 5 * known.dim, room - 2 * known.dim)
         near = rows.values <= rows.values.min() + known.dim + WIDE
         lost = rows.outputs is None or not np.isfinite(rows.values).any()
-        if lost or near.sum() > known.dim or most < 2 * known.dim:
+        if lost or near.sum() > known.dim or room < 4 * known.dim:
             return queue
-        search = secant_search(with_forward(start.potential).energy, rows, scales, most)
+        energy, searches = with_forward(start.potential).energy, self.searches or 3
+        search = search_by_outputs(energy, rows, scales, room - 2 * known.dim, searches)
         points = next(search)
         try:
             while True:
                 points = search.send((yield from _with_outputs(known, start, points)))
         except StopIteration as end:
-            mode, matrix = end.value
-        known.ready, known.covariance = True, inverse_curvature(matrix)
-        design = normal_design(mode[None], known.covariance[None], self.batch, rng)
-        return queue.refill(*design)
+            modes = end.value
+        known.ready, known.ends = True, modes
+        known.covariance = modes.covariance_within
+        return queue.refill(*normal_design(modes.positions, modes.covariances, self.batch, rng))
 
     def _mode_search(self, known: Survey, start: Start) -> ModeSearch:
         """Return searches from chains, the first where a surrogate of what is known is least."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+import attrs
 import numpy as np
 
 from surrokit.interfaces import Evaluations
+from surrokit.modes import Modes
 from surrokit.potentials import Energy
 from surrokit.targets.differences import gauss_newton
 from surrokit.types import FloatArray
+from surrokit_learning.modes_found import inverse_curvature, same_mode
 
 NEAR = 0.5
 """Nats left to gain, by the Gauss-Newton matrix, at which the mode is found."""
@@ -27,18 +30,46 @@ FIRST = 0.05
 """First steps of differences, in scales of the search; later ones go by the curvature."""
 
 
-def secant_search(
-    energy: Energy, rows: Evaluations, scales: FloatArray, most: int
-) -> Generator[FloatArray, Evaluations, tuple[FloatArray, FloatArray]]:
-    """Go towards a mode from the lowest of some rows, all with outputs.
+def search_by_outputs(
+    energy: Energy, rows: Evaluations, scales: FloatArray, room: int, searches: int
+) -> Generator[FloatArray, Evaluations, Modes]:
+    """Go to modes from some rows with outputs: the lowest, and those far from where others ended.
 
     Yield positions (k, dim), and be sent evaluations there, whose outputs are NaN where one failed.
-    ``scales (dim,)`` say how far the mode may be. Return where the search ends, shape (dim,), at
-    the mode or after ``most`` evaluations, and the last Gauss-Newton matrix (dim, dim).
+    ``scales (dim,)`` say how far modes may be. Another search begins while evaluations are left for
+    one as long as the last, of ``room`` in all.
     """
-    outputs, values = _read(rows)
-    row, dim = int(np.argmin(values)), len(scales)
-    at, value, output = rows.positions[row], values[row], outputs[row]
+    low = rows.take(np.argsort(rows.values, kind="stable")[: -(-len(rows) // 2)])
+    low, modes, spent = low.take(np.isfinite(low.values)), None, 0
+    for _ in range(searches):
+        if not len(low) or room < spent:
+            break
+        away = np.zeros(len(low))  # of ends so far
+        if modes is not None:
+            apart = (low.positions[:, None] - modes.positions) / scales
+            away = np.linalg.norm(apart, axis=2).min(axis=1)
+        first = np.arange(len(low)) == np.argmax(away)
+        end, spent = yield from secant_search(energy, low.take(first), scales, room)
+        low = low.take(~first)
+        room, k = room - spent, same_mode(modes, end.positions[0], end.values[0])
+        if modes is None:
+            modes = end
+        elif k is not None:
+            modes = attrs.evolve(modes, ended=modes.ended + np.eye(len(modes), dtype=int)[k])
+        else:
+            modes = _join(modes, end)
+    assert modes is not None
+    modes = modes.take(np.argsort(modes.values, kind="stable"))
+    return modes.take(modes.matters)
+
+
+def secant_search(
+    energy: Energy, begin: Evaluations, scales: FloatArray, room: int
+) -> Generator[FloatArray, Evaluations, tuple[Modes, int]]:
+    """Go towards a mode from a row; return where the search ends, and its evaluations."""
+    outputs, values = _read(begin)
+    at, value, output, dim = begin.positions[0], values[0], outputs[0], len(scales)
+    most = min(20 + 5 * dim, room)
     steps, failures, n = FIRST * scales, FAILURES, 0
     radius: float = 1.0
     while True:
@@ -50,10 +81,10 @@ def secant_search(
         gradient = by_output[0] @ jacobian + by_position[0]
         matrix = gauss_newton(energy, output[None], jacobian[None], at[None])[0]
         if not (np.isfinite(gradient).all() and np.isfinite(matrix).all()):  # they overflowed
-            return at, np.diag(1.0 / np.square(scales))
+            return _ended(at, value, np.diag(1.0 / np.square(scales))), n
         left = -0.5 * gradient @ step_within(gradient, matrix, scales, np.inf)
         if (left < NEAR and exact) or n >= most:
-            return at, matrix
+            return _ended(at, value, matrix), n
         step = step_within(gradient, matrix, scales, radius)
         expected = -(gradient @ step + 0.5 * step @ matrix @ step)
         found, at_step = _read((yield (at + step)[None]))
@@ -73,6 +104,20 @@ def secant_search(
             failures = FAILURES
         curvatures = np.maximum(np.diag(matrix), np.square(1e-6 / scales))
         steps = np.clip(0.3 / np.sqrt(curvatures), 1e-6 * scales, FIRST * scales)
+
+
+def _ended(at: FloatArray, value: float, matrix: FloatArray) -> Modes:
+    covariances = inverse_curvature(matrix)[None]
+    return Modes(positions=at[None], values=np.array([value]), covariances=covariances, ended=[1])
+
+
+def _join(modes: Modes, more: Modes) -> Modes:
+    return Modes(
+        positions=np.concatenate([modes.positions, more.positions]),
+        values=np.concatenate([modes.values, more.values]),
+        covariances=np.concatenate([modes.covariances, more.covariances]),
+        ended=np.concatenate([modes.ended, more.ended]),
+    )
 
 
 def step_within(
