@@ -18,7 +18,7 @@ from surrokit.modes import Modes
 from surrokit.potentials import Energy
 from surrokit.targets.differences import gauss_newton
 from surrokit.types import FloatArray
-from surrokit_learning.modes_found import inverse_curvature, same_mode
+from surrokit_learning.modes_found import inverse_curvature, leads_to, same_mode
 
 NEAR = 0.5
 """Nats left to gain, by the Gauss-Newton matrix, at which the mode is found."""
@@ -49,7 +49,7 @@ def search_by_outputs(
             apart = (low.positions[:, None] - modes.positions) / scales
             away = np.linalg.norm(apart, axis=2).min(axis=1)
         first = np.arange(len(low)) == np.argmax(away)
-        end, spent = yield from secant_search(energy, low.take(first), scales, room)
+        end, spent = yield from secant_search(energy, low.take(first), scales, room, modes)
         low = low.take(~first)
         room, k = room - spent, same_mode(modes, end.positions[0], end.values[0])
         if modes is None:
@@ -64,9 +64,12 @@ def search_by_outputs(
 
 
 def secant_search(
-    energy: Energy, begin: Evaluations, scales: FloatArray, room: int
+    energy: Energy, begin: Evaluations, scales: FloatArray, room: int, known: Modes | None
 ) -> Generator[FloatArray, Evaluations, tuple[Modes, int]]:
-    """Go towards a mode from a row; return where the search ends, and its evaluations."""
+    """Go towards a mode from a row; return where the search ends, and its evaluations.
+
+    It ends early where a Newton step leads to a known mode.
+    """
     outputs, values = _read(begin)
     at, value, output, dim = begin.positions[0], values[0], outputs[0], len(scales)
     most = min(20 + 5 * dim, room)
@@ -83,6 +86,9 @@ def secant_search(
         if not (np.isfinite(gradient).all() and np.isfinite(matrix).all()):  # they overflowed
             return _ended(at, value, np.diag(1.0 / np.square(scales))), n
         left = -0.5 * gradient @ step_within(gradient, matrix, scales, np.inf)
+        led = leads_to(known, at, value, gradient)
+        if known is not None and led is not None:
+            return known.take(np.array([led])), n
         if (left < NEAR and exact) or n >= most:
             return _ended(at, value, matrix), n
         step = step_within(gradient, matrix, scales, radius)
