@@ -483,7 +483,7 @@ def _with_outputs(
 
 
 def _has_outputs(exact: Potential) -> bool:
-    """Return whether a search can go by outputs: exact ones, of which U has known curvatures."""
+    """Return whether a search can go by outputs: exact ones, with known curvatures of U."""
     if FORWARD not in exact.capabilities or noise_of(exact) is not None:
         return False
     return offers_curvatures(with_forward(exact).energy)

@@ -80,9 +80,7 @@ def secant_search(
         if exact:
             jacobian, failures = (yield from _differences(at, output, steps)), 0
             n += dim
-        _, by_output, by_position = energy.value_and_gradients(output[None], at[None])
-        gradient = by_output[0] @ jacobian + by_position[0]
-        matrix = gauss_newton(energy, output[None], jacobian[None], at[None])[0]
+        gradient, matrix = _derivatives(energy, at, output, jacobian)
         if not (np.isfinite(gradient).all() and np.isfinite(matrix).all()):  # they overflowed
             return _ended(at, value, np.diag(1.0 / np.square(scales))), n
         left = -0.5 * gradient @ step_within(gradient, matrix, scales, np.inf)
@@ -95,11 +93,10 @@ def secant_search(
         expected = -(gradient @ step + 0.5 * step @ matrix @ step)
         found, at_step = _read((yield (at + step)[None]))
         n, gain, length = n + 1, value - at_step[0], float(np.linalg.norm(step / scales))
-        if np.isfinite(found).all():
+        if np.isfinite(found).all():  # the secant along the step
             along = step / np.square(scales)
-            jacobian = jacobian + np.outer(
-                found[0] - output - jacobian @ step, along / (step @ along)
-            )
+            missed = found[0] - output - jacobian @ step
+            jacobian = jacobian + np.outer(missed, along / (step @ along))
         if gain >= 0.7 * expected:
             radius = min(max(radius, 2.0 * length), 3.0)  # a density may have no mode
         elif gain < 0.1 * expected:
@@ -110,6 +107,15 @@ def secant_search(
             failures = FAILURES
         curvatures = np.maximum(np.diag(matrix), np.square(1e-6 / scales))
         steps = np.clip(0.3 / np.sqrt(curvatures), 1e-6 * scales, FIRST * scales)
+
+
+def _derivatives(
+    energy: Energy, at: FloatArray, output: FloatArray, jacobian: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the gradient of U (dim,) and its Gauss-Newton matrix (dim, dim)."""
+    _, by_output, by_position = energy.value_and_gradients(output[None], at[None])
+    matrix = gauss_newton(energy, output[None], jacobian[None], at[None])[0]
+    return by_output[0] @ jacobian + by_position[0], matrix
 
 
 def _ended(at: FloatArray, value: float, matrix: FloatArray) -> Modes:
