@@ -174,6 +174,8 @@ class Weights:
         That is farther apart than draws, so that a comparison of chains sees whether they have
         spread; less where a start lies far above the lowest.
         """
+        possible = np.isfinite(surrogate.value(about))
+        about = about[possible] if possible.any() else about
         centres = about[np.arange(self.chains) % len(about)]
         factor = np.eye(centres.shape[1])
         if covariance is not None:  # it may be singular

@@ -14,6 +14,7 @@ from surrokit.errors import ConfigurationError
 from surrokit.interfaces import weighs
 from surrokit.potentials import Straight
 from surrokit.testing.targets import Gaussian, Mixture
+from surrokit.weighted.rounds import complaint_about_draws
 from surrokit_corrections.metropolis import Metropolis, MetropolisDecider
 from surrokit_corrections.weights import LONGEST, SHORTEST, STEPS, Weights
 
@@ -69,6 +70,22 @@ def test_it_weighs_and_decides_as_metropolis_where_weights_are_bad():
 def test_sizes_of_rounds(learnt, before, left, size):
     """They grow, and leave nothing over that is too little for another."""
     assert Weights().next_size(learnt, before, left) == size <= left
+
+
+def test_no_chain_begins_where_the_surrogate_is_infinite():
+    """Outputs of a surrogate may leave what data allow, and a chain there does not move."""
+
+    def half(q):
+        value = np.where(q[:, 0] < 5.0, 0.5 * np.square(q).sum(axis=1), np.inf)
+        return value, np.where(q[:, :1] < 5.0, q, np.nan)
+
+    surrogate = sk.potential(value_and_gradient=half, dim=2, batched=True)
+    assert np.isfinite(
+        draw(surrogate=surrogate, about=np.array([[0.0, 0.0], [9.0, 0.0]])).values
+    ).all()
+    nowhere = draw(surrogate=surrogate, about=np.array([[9.0, 0.0]]))
+    reason = complaint_about_draws(nowhere, surrogate)
+    assert reason == "chains on the surrogate begin where its density is zero"
 
 
 def test_draws_are_those_of_the_surrogate():
