@@ -80,6 +80,7 @@ MOST_ROUNDS = 30
 """Rounds after which the answers are what they are."""
 
 
+NOWHERE = "the surrogate's density is zero wherever chains are"
 UNSURE = (
     "values have noise, and the surrogate does not say how sure it is of U; use "
     "surrogate='quadratic-gp'"
@@ -151,6 +152,10 @@ class Weighing:
                 if learning.n_observed > learnt:
                     deploy(_MORE)
                     learnt = learning.n_observed
+                if not _is_finite(learning.surrogate, found.chains.positions):
+                    self._reason = NOWHERE
+                    self._note()
+                    break
                 correct = self._round_of_noise if self._has_noise else self._round
                 doubt = self._reason = correct(found, before)
                 self._note()
@@ -604,3 +609,9 @@ def _bridge(surrogate: Potential, sample: SurrogateSample, rng: np.random.Genera
     draws = straight.apply(sample.flat).reshape(sample.positions.shape)
     values = sample.values + straight.volume(sample.positions)
     return bridge(straight.potential.value, draws, rng, values=values, law=law)
+
+
+def _is_finite(surrogate: Potential | None, positions: FloatArray) -> bool:
+    """Return whether chains on a surrogate can begin at some of the positions (n, dim)."""
+    with np.errstate(all="ignore"):
+        return surrogate is None or bool(np.isfinite(surrogate.value(positions)).any())

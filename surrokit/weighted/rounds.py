@@ -72,8 +72,7 @@ class EvaluatedDraws:
         """Return log weights, shape (n,), by U there: log of the target's density over q."""
         with np.errstate(invalid="ignore"):
             weights = self.values - exact + self.log_surrogate_weights
-        # a round with draws at which V is infinite is rejected
-        return np.where(np.isinf(exact) | np.isinf(self.values), -np.inf, weights)
+        return np.where(np.isinf(exact), -np.inf, weights)
 
 
 def choose(sample: SurrogateSample, n: int, rng: np.random.Generator) -> EvaluatedDraws:
@@ -383,8 +382,6 @@ def pareto_k(log_weights: FloatArray) -> float:
 
 def complaint_about_draws(sample: SurrogateSample, surrogate: Potential | None) -> str | None:
     """Return why draws are not the surrogate's, or not to be used, or None."""
-    if not np.isfinite(sample.values).all():
-        return "chains on the surrogate begin where its density is zero"
     rhat = float(np.max(r_hat(sample.positions)))
     if not rhat <= LARGEST_RHAT:
         return f"chains on the surrogate alone are apart, with R-hat {rhat:.3g}"
