@@ -253,10 +253,11 @@ def _log_mean(found: Round) -> tuple[float, float, float]:
     # a later surrogate sees what few evaluations miss, as in errors of means
     if (by_later := found.predictive_variance.mean() / n) > variance:
         variance, moves = by_later, np.sqrt(found.predictive_variance).ravel()
-    if among := found.realisations.shape[2]:
-        moves_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
-        variance += np.square(moves_of_z - np.log(found.realisations[..., 0].size)).mean()
     mean = largest + n * plain - (n - 1) * without.mean()
+    if among := found.realisations.shape[2]:  # the potential of their mean has too small a mass
+        logs_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
+        mean += logs_of_z.mean() - np.log(found.realisations[..., 0].size)
+        variance += logs_of_z.var()
     return float(mean), float(variance), float(measure_degrees(moves[:, None])[0])
 
 
