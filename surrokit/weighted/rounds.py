@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Self, cast
 
 import attrs
 import numpy as np
+from scipy.special import logsumexp
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.diagnostics import r_hat
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.potentials import CovariancePotential, Potential
@@ -171,6 +173,27 @@ class LookedAt:
         mean = np.average(ratios[knows], weights=self.weights[knows])
         ratios = np.where(knows, ratios / mean, 1.0)
         return self.weights * ratios, float(largest + np.log(mean))
+
+    def log_mass(self, other: Potential) -> float:
+        """Return log of the mass that a process V' expects over that of V; NaN of no process."""
+        if COVARIANCE not in other.capabilities:
+            return np.nan
+        positions = self.positions.reshape(-1, self.positions.shape[2])
+        logs = self.values.ravel() - expect(cast(CovariancePotential, other), positions)
+        return float(logsumexp(logs, b=self.weights.ravel() / self.weights.size))
+
+
+MOST_VARIANCE = 2.0
+"""In nats squared, from which on a process says nothing."""
+
+
+def expect(process: CovariancePotential, positions: FloatArray) -> FloatArray:
+    """Return -log of the density that a process expects, shape (n,).
+
+    V is its mean, and exp(-U) is exp(-V + s^2 / 2) on average, with s^2 its variance.
+    """
+    variances = np.minimum(process.variance(positions), MOST_VARIANCE)
+    return np.asarray(process.value(positions) - 0.5 * variances)
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:
