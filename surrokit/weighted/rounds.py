@@ -184,7 +184,7 @@ class LookedAt:
 
 
 MOST_VARIANCE = 2.0
-"""In nats squared, from which on a process says nothing."""
+"""Of a process, in nats squared: from there on it knows nothing of U."""
 
 
 def expect(process: CovariancePotential, positions: FloatArray) -> FloatArray:
