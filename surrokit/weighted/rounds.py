@@ -19,6 +19,10 @@ from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.correction import Values, correct, pareto_k_of
 from surrokit.weighted.round import Round, combine_degrees, effective, thin
 
+MOST_VARIANCE, COMPARED_VARIANCES = 2.0, 2000
+"""Of a process, in nats squared, from which on it knows nothing of U; and how many are computed,
+each of which takes the square of what the process has learnt from."""
+
 LOOKED_AT = 12_000
 """Draws of a surrogate at which other surrogates are evaluated at most, as that takes time."""
 
@@ -175,25 +179,20 @@ class LookedAt:
         return self.weights * ratios, float(largest + np.log(mean))
 
     def log_mass(self, other: Potential) -> float:
-        """Return log of the mass that a process V' expects over that of V; NaN of no process."""
+        """Return log of the mass that a process V' expects over that of V; NaN of no process.
+
+        V' is its mean, and exp(-U) is exp(-V' + s^2 / 2) on average, with s^2 its variance, for
+        which few positions do.
+        """
         if COVARIANCE not in other.capabilities:
             return np.nan
-        positions = self.positions.reshape(-1, self.positions.shape[2])
-        logs = self.values.ravel() - expect(cast(CovariancePotential, other), positions)
-        return float(logsumexp(logs, b=self.weights.ravel() / self.weights.size))
-
-
-MOST_VARIANCE = 2.0
-"""Of a process, in nats squared: from there on it knows nothing of U."""
-
-
-def expect(process: CovariancePotential, positions: FloatArray) -> FloatArray:
-    """Return -log of the density that a process expects, shape (n,).
-
-    V is its mean, and exp(-U) is exp(-V + s^2 / 2) on average, with s^2 its variance.
-    """
-    variances = np.minimum(process.variance(positions), MOST_VARIANCE)
-    return np.asarray(process.value(positions) - 0.5 * variances)
+        at, weights = self.positions.reshape(-1, self.positions.shape[2]), self.weights.ravel()
+        logs = self.values.ravel() - other.value(at)
+        few = slice(None, None, -(-len(at) // COMPARED_VARIANCES))
+        variances = cast(CovariancePotential, other).variance(at[few])
+        raised = logs[few] + 0.5 * np.minimum(variances, MOST_VARIANCE)
+        more = logsumexp(raised, b=weights[few]) - logsumexp(logs[few], b=weights[few])
+        return float(logsumexp(logs, b=weights / len(at)) + more)
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:

@@ -263,6 +263,18 @@ def test_a_process_counts_as_much_as_values_unless_they_contradict_it(rng):
         assert_allclose(both.error**2, alone.error**2 + (part * apart * error) ** 2)
 
 
+def test_the_evidence_of_values_with_noise_is_a_mean_over_what_they_leave_possible(rng):
+    law = Normal(np.eye(1))
+    draws = law.draws(rng)
+    found = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
+    known = bridge(law.potential, draws, rng)
+    levels = np.array([-0.4, 0.2])  # of two potentials, beside noise of variance 0.36
+    moves = levels + 0.6 * rng.standard_normal((*draws.shape[:2], 2))
+    noisy = evidence_of_rounds([attrs.evolve(found, realisations=moves)], [known], 0.0)
+    assert_allclose(noisy.value - known.value, 0.1 + 0.18, atol=0.05)
+    assert_allclose(noisy.error**2 - known.error**2, 0.09, atol=0.03)
+
+
 def test_intervals_hold_wherever_a_process_is():
     """Beside normal estimates of variance one a process is off by 0 to 6.
 
