@@ -45,7 +45,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from few.cheap import PAIRS, reference_of, run_pair
+from few.cheap import PAIRS, cheap_run, reference_of, run_pair
 from few.methods import of_bobe, of_gpry, of_ours, of_pyvbmc, table
 from few.problems import PROBLEMS, Task, kept_reference
 from few.targets import PYVBMC, case_of, run_one, table_of
@@ -106,11 +106,16 @@ def cheap(seeds: int, output: Path, only: tuple[str, ...], calls: str, reference
     for name in only:
         known = reference_of(name, reference)
         for seed in range(1, seeds + 1):
+            first = None
             for n in map(int, calls.split(",")):
                 for beside in (False, True):
                     key = {"target": name, "budget": n, "beside": beside, "seed": seed}
-                    if not any(key.items() <= row.items() for row in _rows(output)):
-                        add_row(output, {**key, **run_pair(name, n, seed, known, beside=beside)})
+                    if any(key.items() <= row.items() for row in _rows(output)):
+                        continue
+                    if beside and first is None:
+                        first = cheap_run(name, seed)
+                    found = run_pair(name, n, seed, known, first if beside else None)
+                    add_row(output, {**key, **found})
     for row in _rows(output):
         beside = "with cheap" if row["beside"] else "alone"
         click.echo(

@@ -408,17 +408,16 @@ class CheapLearner:
     def _fit_rest(self, left: Evaluations, errors: FloatArray) -> Potential | None:
         """Return a surrogate of the difference; None where the cheap model's errors (n,) are less.
 
-        That is judged by a fifth of the rows. A solver with a loose tolerance differs by noise,
-        which nothing learns.
+        That is judged by a fifth of the rows, two at least. A solver with a loose tolerance differs
+        by noise, which nothing learns.
         """
         last = np.arange(len(left)) % 5 == 4
-        if last.sum() >= 2:
-            judged = self._fit_fresh(left.take(~last))
-            if judged is None:
-                return None
-            new = judged.value(left.positions[last]) - left.values[last]
-            if not np.var(new) <= np.var(errors[last]):
-                return None
+        judged = self._fit_fresh(left.take(~last)) if last.sum() >= 2 else None
+        if judged is None:
+            return None
+        new = judged.value(left.positions[last]) - left.values[last]
+        if not np.var(new) <= np.var(errors[last]):
+            return None
         return self._fit_fresh(left)
 
     def _fit_fresh(self, rows: Evaluations) -> Potential | None:

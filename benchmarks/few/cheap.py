@@ -31,23 +31,31 @@ def reference_of(name: str, calls: int) -> tuple[FloatArray, FloatArray]:
     return run.answer.mean().value, run.answer.sd().value
 
 
+def cheap_run(name: str, seed: int) -> sk.Run:
+    """Return a run of the cheap model."""
+    return _sample(sk.make("potential", name, **PAIRS[name][1]), 150, seed + 50)
+
+
 def run_pair(
-    name: str, calls: int, seed: int, reference: tuple[FloatArray, FloatArray], *, beside: bool
+    name: str,
+    calls: int,
+    seed: int,
+    reference: tuple[FloatArray, FloatArray],
+    beside: sk.Run | None,
 ) -> dict[str, Any]:
-    """Return calls and error of a run, with a run of the cheap model beside it or without.
+    """Return calls and errors of a run, with a run of the cheap model beside it or without.
 
     The error is the root mean square of those of means, in standard deviations; infinite where
-    nothing is accepted.
+    nothing is accepted. What the answer says of it is ``reported``.
     """
-    fine, coarse = (sk.make("potential", name, **settings) for settings in PAIRS[name])
+    fine = sk.make("potential", name, **PAIRS[name][0])
     began = time.process_time()
-    if beside:
-        fine = sk.with_cheap(fine, _sample(coarse, 400, seed + 50))
-    run = _sample(fine, calls, seed)
+    run = _sample(fine if beside is None else sk.with_cheap(fine, beside), calls, seed)
     row = {"calls": run.total_calls, "seconds": time.process_time() - began, "error": np.inf}
     if run.accepted and run.answer is not None:
-        apart = (run.answer.mean().value - reference[0]) / reference[1]
-        row["error"] = float(np.sqrt(np.square(apart).mean()))
+        mean = run.answer.mean()
+        apart = np.stack([mean.value - reference[0], mean.error]) / reference[1]
+        row["error"], row["reported"] = map(float, np.sqrt(np.square(apart).mean(axis=1)))
     return row
 
 

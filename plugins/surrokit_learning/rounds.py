@@ -219,9 +219,10 @@ class Rounds:
         at = start.positions
         values = evaluate_alone(start.potential, at)
         known.chains = attrs.evolve(known.chains, values=values, cache={"value": values})
-        known.left -= len(at)
-        yield known.explored()
         n, dim = at.shape
+        known.left -= n
+        known.few_judge = known.left < self.batch
+        yield known.explored()
         limits = Limits(total=50 * n + 10 * dim, later=25.0 * n, spare=100 * n)
         heights, modes = evaluate_alone(first, at), None
         if np.isfinite(heights).all():  # or else it fails where chains start
@@ -238,7 +239,8 @@ class Rounds:
         known.seen = Evaluations(positions=design, values=evaluate_alone(first, design))
         known.covariance = modes.covariances[0]
         known.ready, known.steps, known.approximated = True, 1, 0.5
-        queue = self._aim(first, known, queue, rng)
+        known.over = known.left < JUDGES  # what follows judges
+        queue = self._look(first, known, queue, rng)
         known.seen = Evaluations.empty(dim)  # it holds nothing that was evaluated
         yield known.explored(idle(n), known.add(rows))
         return queue
@@ -374,7 +376,8 @@ class Rounds:
 
     def _n_outer(self, known: Survey) -> int:
         """Return how many points of a round lie about the mass; none by values alone."""
-        looks = known.by_gradients and self.sampler.kernel.needs <= {GRADIENT}
+        looks = known.by_gradients and not known.few_judge
+        looks = looks and self.sampler.kernel.needs <= {GRADIENT}
         return max(min(int(OUTER * self.batch), self.batch - JUDGES), 0) if looks else 0
 
     def _draw(
@@ -433,6 +436,8 @@ class Rounds:
             # a round that lost one of its few judges on the way would not be judged
             likely = known.promising(draws.positions)
             inner = known.share_out(np.flatnonzero(likely), draws.positions, few)
+        elif known.few_judge and not known.judged:  # more are taken only where these find it wrong
+            inner = inner[:JUDGES]
         return attrs.evolve(
             Queue.of(draws, surrogate, inner),
             covariance=known.covariance if draws.covariance is None else draws.covariance,

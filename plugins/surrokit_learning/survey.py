@@ -48,6 +48,7 @@ class Survey:
     ready: bool = False  # whether there are points enough for a surrogate
     n_first: int = 0  # points before that
     approximated: float = 0.0  # predicted acceptance of draws of the Laplace approximation
+    few_judge: bool = False  # whether a few draws of a cheap model judge it, and no point about it
     checked: bool = False  # whether evaluations that were known suffice for a surrogate
     at_draws: bool = False  # whether chains are at draws of the target
     search: ModeSearch | None = None

@@ -82,7 +82,7 @@ def _write_rounds(store: Store, weights: Weights) -> None:
     rounds = () if weights.answer is None else weights.answer.rounds
     for each, constant in zip(rounds, weights.of_surrogates, strict=True):
         arrays = {name: getattr(each, name) for name in _ARRAYS}
-        arrays["learnt"] = np.array([each.learnt])
+        arrays["numbers"] = np.array([each.learnt, each.log_mass])
         arrays["constant"] = np.array([getattr(constant, name) for name in _ESTIMATED])
         _write_block(store, ROUND, arrays)
 
@@ -95,9 +95,9 @@ def read_weights(store: Store, reported: WeightsAccount, dim: int) -> Weights:
             if arrays["evaluated"].shape[1] != dim:
                 raise ValueError(f"the round of block {number} has another dimension")
             constant = dict(zip(_ESTIMATED, arrays.pop("constant"), strict=True))
-            learnt = int(arrays.pop("learnt")[0])
+            learnt, log_mass = map(float, arrays.pop("numbers"))
             try:
-                rounds.append(Round(learnt=learnt, **arrays))
+                rounds.append(Round(learnt=int(learnt), log_mass=log_mass, **arrays))
             except SurrokitError as error:
                 raise ValueError(f"the arrays of block {number} are no round") from error
             constants.append(Estimate(**constant))

@@ -537,6 +537,8 @@ class _Accepted:
         Its draws, and what was evaluated, in the sampling coordinates.
     predictive_variance : ndarray of shape (chains, m)
         What the latest surrogate says of its weights.
+    log_mass
+        Logarithm of their mean, where it is a process.
     others
         What surrogates say that have learnt from parts of it; None where nothing is gained.
     """
@@ -546,19 +548,22 @@ class _Accepted:
     sample: SurrogateSample
     evaluations: EvaluatedDraws
     predictive_variance: FloatArray
+    log_mass: float = math.nan
     others: CrossFit | None = None
 
     @property
     def corrected_round(self) -> Round:
         """The round, whose errors are at least what the latest surrogate predicts."""
-        found = attrs.evolve(self.round, predictive_variance=self.predictive_variance)
+        variance, log_mass = self.predictive_variance, self.log_mass
+        found = attrs.evolve(self.round, predictive_variance=variance, log_mass=log_mass)
         return found if self.others is None else self.others.apply(found)
 
     def seen_from(self, latest: Potential) -> _Accepted:
         """Return the round as another surrogate sees it."""
         density_ratios = None if self.others is None else self.others.density_ratios
         late = predict_variances(self.sample, self.evaluations, latest, density_ratios)
-        return attrs.evolve(self, predictive_variance=late)
+        log_mass = LookedAt.of(self.sample).log_mass(latest)
+        return attrs.evolve(self, predictive_variance=late, log_mass=log_mass)
 
 
 def _offers(surrogate: Potential | None) -> Capabilities:

@@ -20,12 +20,10 @@ from surrokit.potentials import CovariancePotential, Potential, straight_of
 from surrokit.types import FloatArray
 from surrokit.weighted.correction import measure_degrees, sum_without
 from surrokit.weighted.round import Estimate, Round, combine_degrees, count_rounds
-from surrokit.weighted.rounds import LARGEST_K, pareto_k
+from surrokit.weighted.rounds import LARGEST_K, MOST_VARIANCE, pareto_k
 
 FEWEST = 8
 """Draws of each chain that a bridge takes at least."""
-
-_UNKNOWN = 2.0  # variance, in nats squared, from which on a process says nothing
 
 ValueOf = Callable[[FloatArray], FloatArray]
 """From positions (n, dim) to values of a potential (n,)."""
@@ -131,7 +129,7 @@ def evidence_of_surrogate(
     found = bridge(straight.potential.value, straight.apply(flat).reshape(draws.shape), rng)
     if COVARIANCE in surrogate.capabilities:
         few = _thinned(draws, MOST // 4).reshape(-1, draws.shape[2])
-        variances = np.minimum(cast(CovariancePotential, surrogate).variance(few), _UNKNOWN)
+        variances = np.minimum(cast(CovariancePotential, surrogate).variance(few), MOST_VARIANCE)
         more = logsumexp(0.5 * variances) - np.log(len(few))
         found = attrs.evolve(found, value=found.value + more)
     return found
@@ -216,7 +214,9 @@ def evidence_of_rounds(
     """Return the logarithm of the integral of exp(-U), log Z = log Z_V + log mean exp(V - U).
 
     The bias of the logarithm, about -Var(w) / 2n, is removed by the jackknife, which also gives the
-    error. Rounds are combined as in :class:`surrokit.weighted.answer.Answer`.
+    error. A process that has learnt from all evaluations has an estimate of its own, d away: this
+    one moves there by min(d / 2, error^2 / d), which is added to its error. Rounds are combined as
+    in :class:`surrokit.weighted.answer.Answer`.
 
     Parameters
     ----------
@@ -253,10 +253,16 @@ def _log_mean(found: Round) -> tuple[float, float, float]:
     # a later surrogate sees what few evaluations miss, as in errors of means
     if (by_later := found.predictive_variance.mean() / n) > variance:
         variance, moves = by_later, np.sqrt(found.predictive_variance).ravel()
-    if among := found.realisations.shape[2]:
-        moves_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
-        variance += np.square(moves_of_z - np.log(found.realisations[..., 0].size)).mean()
     mean = largest + n * plain - (n - 1) * without.mean()
+    if among := found.realisations.shape[2]:  # the potential of their mean has too small a mass
+        logs_of_z = logsumexp(-found.realisations.reshape(-1, among), axis=0)
+        mean += logs_of_z.mean() - np.log(found.realisations[..., 0].size)
+        variance += logs_of_z.var()
+    # a process of all values tells as much as few of them, unless these contradict it
+    apart = found.log_mass - mean
+    if np.isfinite(apart) and apart != 0.0:
+        moved = min(0.5, variance / apart**2) * apart
+        mean, variance = mean + moved, variance + moved**2
     return float(mean), float(variance), float(measure_degrees(moves[:, None])[0])
 
 

@@ -142,6 +142,9 @@ class Round:
     realisations : ndarray of shape (chains, m, r), optional
         U - V of r potentials U drawn from a process, at every k-th draw of each chain, where values
         have noise and the process is what is known of U. None by default.
+    log_mass
+        Logarithm of the mean of exp(V - U) that a process expects which has learnt from all
+        evaluations. By default NaN, where there is none.
 
     Raises
     ------
@@ -162,6 +165,7 @@ class Round:
     predictive_variance: FloatArray = attrs.field()
     density_ratio: FloatArray = attrs.field()
     realisations: FloatArray = attrs.field()
+    log_mass: float = np.nan
 
     @log_surrogate_weights.default
     def _even(self) -> FloatArray:

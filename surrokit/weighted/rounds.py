@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Self, cast
 
 import attrs
 import numpy as np
+from scipy.special import logsumexp
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.diagnostics import r_hat
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.potentials import CovariancePotential, Potential
@@ -16,6 +18,10 @@ from surrokit.types import FloatArray, IntArray
 from surrokit.weighted.answer import Answer, Figures
 from surrokit.weighted.correction import Values, correct, pareto_k_of
 from surrokit.weighted.round import Round, combine_degrees, effective, thin
+
+MOST_VARIANCE, COMPARED_VARIANCES = 2.0, 2000
+"""Of a process, in nats squared, from which on it knows nothing of U; and how many are computed,
+each of which takes the square of what the process has learnt from."""
 
 LOOKED_AT = 12_000
 """Draws of a surrogate at which other surrogates are evaluated at most, as that takes time."""
@@ -171,6 +177,22 @@ class LookedAt:
         mean = np.average(ratios[knows], weights=self.weights[knows])
         ratios = np.where(knows, ratios / mean, 1.0)
         return self.weights * ratios, float(largest + np.log(mean))
+
+    def log_mass(self, other: Potential) -> float:
+        """Return log of the mass that a process V' expects over that of V; NaN of no process.
+
+        V' is its mean, and exp(-U) is exp(-V' + s^2 / 2) on average, with s^2 its variance, for
+        which few positions do.
+        """
+        if COVARIANCE not in other.capabilities:
+            return np.nan
+        at, weights = self.positions.reshape(-1, self.positions.shape[2]), self.weights.ravel()
+        logs = self.values.ravel() - other.value(at)
+        few = slice(None, None, -(-len(at) // COMPARED_VARIANCES))
+        variances = cast(CovariancePotential, other).variance(at[few])
+        raised = logs[few] + 0.5 * np.minimum(variances, MOST_VARIANCE)
+        more = logsumexp(raised, b=weights[few]) - logsumexp(logs[few], b=weights[few])
+        return float(logsumexp(logs, b=weights / len(at)) + more)
 
 
 def _thin(size: int, n: int, rng: np.random.Generator) -> IntArray:

@@ -154,6 +154,19 @@ def test_sub_chains_from_exact_starts_stay_exact(fails):
     assert ks_2samp(wrong[:, 1], others[:, 1]).pvalue < 1e-4
 
 
+@pytest.mark.parametrize(("calls", "explored"), [(24, 4), (40, 9)])
+def test_a_good_cheap_model_leaves_nearly_all_of_few_calls_to_the_answer(calls, explored):
+    near = sk.potential(
+        lambda q: 1.03 * value(q), lambda q: 1.03 * gradient(q), dim=2, batched=True
+    )
+    weights = ("weights", {"effective": 1000, "warmup": 100})
+    target = sk.with_cheap(fine(), near)
+    run = sk.sample(target, correction=weights, max_calls=calls, seed=1, **PARTS)
+    assert run.accepted
+    in_the_round = len(run.answer.rounds[0].evaluated) + 4  # where its surrogate ends
+    assert run.total_calls - in_the_round == explored
+
+
 @pytest.mark.long
 def test_calls_of_both_are_counted_apart():
     target = sk.with_cheap(fine(), coarse(lambda q: q[:, 0] > 1.5))

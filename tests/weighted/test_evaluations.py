@@ -8,6 +8,7 @@ import pytest
 from known_rounds import bias_in_errors, chains, fewest_hits, positions
 from numpy.testing import assert_allclose, assert_array_equal
 
+from surrokit.capabilities import COVARIANCE
 from surrokit.interfaces import OuterSample, SurrogateSample
 from surrokit.testing.targets import Gaussian
 from surrokit.weighted.answer import Answer
@@ -80,6 +81,24 @@ def test_surrogates_that_know_as_much_have_no_hindsight(rng):
     some = np.concatenate([density_ratios[:1], plain])
     found = predict_variances(sample, evaluations, Tilted(), some)
     assert_allclose(found, one * (FOLDS - 1) / FOLDS)
+
+
+class Expecting(Gaussian):
+    """A process about 0.3 above the surrogate's own potential, with a variance of 0.2."""
+
+    capabilities = frozenset({COVARIANCE})
+
+    def value(self, positions):
+        return super().value(positions) + 0.3
+
+    def variance(self, positions):
+        return np.full(len(positions), 0.2)
+
+
+def test_a_process_expects_a_mass_by_its_variance(rng):
+    looked_at = LookedAt.of(sample_of(rng))
+    assert_allclose(looked_at.log_mass(Expecting()), 0.1 - 0.3)
+    assert np.isnan(looked_at.log_mass(Gaussian()))
 
 
 def test_hindsight_is_what_payments_vary_by(rng):

@@ -249,6 +249,49 @@ def test_an_error_is_at_least_what_a_later_surrogate_predicts(rng):
     assert_allclose(predicted.error, np.sqrt(0.01 + known.error**2))
 
 
+def test_a_process_counts_as_much_as_values_unless_they_contradict_it(rng):
+    law = Normal(np.eye(1))
+    draws = law.draws(rng)
+    found = pay(rng, draws, 40, lambda z: 0.3 * z[:, 0])
+    known = bridge(law.potential, draws, rng)
+    alone = evidence_of_rounds([found], [known], 0.0)
+    level, error = alone.value - known.value, np.sqrt(alone.error**2 - known.error**2)
+    for apart, part in ((0.0, 0.5), (1.0, 0.5), (-2.0, 0.25), (10.0, 0.01)):
+        of_process = attrs.evolve(found, log_mass=float(level + apart * error))
+        both = evidence_of_rounds([of_process], [known], 0.0)
+        assert_allclose(both.value - alone.value, part * apart * error, atol=1e-12)
+        assert_allclose(both.error**2, alone.error**2 + (part * apart * error) ** 2)
+
+
+def test_the_evidence_of_values_with_noise_is_a_mean_over_what_they_leave_possible(rng):
+    law = Normal(np.eye(1))
+    draws = law.draws(rng)
+    found = pay(rng, draws, 40, lambda z: 0.0 * z[:, 0])
+    known = bridge(law.potential, draws, rng)
+    levels = np.array([-0.4, 0.2])  # of two potentials, beside noise of variance 0.36
+    moves = levels + 0.6 * rng.standard_normal((*draws.shape[:2], 2))
+    noisy = evidence_of_rounds([attrs.evolve(found, realisations=moves)], [known], 0.0)
+    assert_allclose(noisy.value - known.value, 0.1 + 0.18, atol=0.05)
+    assert_allclose(noisy.error**2 - known.error**2, 0.09, atol=0.03)
+
+
+def test_intervals_hold_wherever_a_process_is():
+    """Beside normal estimates of variance one a process is off by 0 to 6.
+
+    The negative control is an error without what estimates are moved by.
+    """
+    estimates = np.random.default_rng(1).standard_normal(100_000)
+    held = []
+    for process in np.arange(0.0, 6.5, 0.5):
+        apart = process - estimates
+        moved = np.minimum(0.5, 1.0 / apart**2) * apart
+        ratios = np.abs(estimates + moved) / [np.sqrt(1.0 + moved**2), np.ones_like(moved)]
+        held.append(np.mean(ratios < 1.96, axis=1))
+    with_move, without = np.min(held, axis=0)
+    assert with_move > 0.93
+    assert without < 0.91
+
+
 @pytest.mark.parametrize(("sd", "more"), [(0.0, 0.0), (0.6, 0.18), (100.0, 1.0)])
 def test_exponentials_of_a_process_are_larger_than_that_of_its_mean(sd, more):
     process = Process(np.eye(2), sd)
