@@ -29,7 +29,7 @@ from surrokit_learning.modes_found import (
     valley_of,
 )
 
-LEAST = 3
+LEAST = 4
 """Searches that are made as long as there are starts, whatever they cost."""
 
 SLICE = 50
@@ -55,7 +55,7 @@ class Limits:
     """What searches may evaluate."""
 
     total: int
-    later: float  # by those after the first; three begin in any case, and may finish
+    later: float  # by those after the first; four begin in any case, and may finish
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
@@ -85,15 +85,14 @@ class _Search:
         gradients = self.rows.gradients
         return None if not len(here) or gradients is None else np.asarray(gradients[here[0]])
 
-    def is_close(self) -> bool:
-        """Return whether a search that gains no more is near a mode by predicted scales, too."""
+    @property
+    def left(self) -> float | None:
+        """Nats that a search may still gain, by predicted scales; None where nothing is known."""
         found = cast(Mode, self.found)
-        if found.decrement is not None:
-            return found.decrement < CLOSE
-        if self.gradient_at(found.position) is None:
-            return True
+        if found.decrement is not None or self.gradient_at(found.position) is None:
+            return found.decrement
         covariance = predicted_covariance(found.position, found.gradient, self.rows)
-        return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
+        return float(0.5 * found.gradient @ covariance @ found.gradient)
 
 
 class ModeSearch:
@@ -279,7 +278,7 @@ class ModeSearch:
             search.leads = same_mode(self._modes, found.position, found.value)
             # in the scales of a known mode a search may creep on its way to another
             search.ended = still or slope is not None or search.leads is not None
-            search.ended = search.ended or search.is_close()
+            search.ended = search.ended or (search.left or 0.0) < CLOSE
         search.over = search.ended or allowed <= found.calls
 
     def _demand_a_density(self, search: _Search, *, at_rest: bool) -> None:
@@ -372,15 +371,16 @@ class ModeSearch:
             self._exchange(other)
 
     def _goes_on(self, search: _Search) -> bool:
-        """Return whether a search goes on that was cut off above a known mode, for another time.
+        """Return whether a search goes on that was cut off, for another time.
 
-        What is lower than all modes, and cut off, is a funnel as a rule.
+        What is lower than all modes, and has more than a nat to go, is a funnel as a rule.
         """
         found, left = search.found, self._limits.total + self._spare - self.n_evaluated
         if search.ended or search.longer or found is None or not self._ends or left <= 0:
             return False
         if found.value < min(end.value for end in self._ends):
-            return False
+            if search.left is None or search.left > 1.0:
+                return False
         search.longer, search.over, search.most = True, False, LONGER * search.most
         return True
 
@@ -410,8 +410,9 @@ def more_starts(
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
     The others are where chains start: the farthest first, in turn with starts about the first mode
-    that was found, and with such as are spread over everything. Those about the mode lie along
-    orthogonal axes and both ways, ten standard deviations, times the root of the dimension, away:
+    that was found, and with such as are spread over everything. Of those about the mode, which take
+    the fewest evaluations as a rule, one comes before all. They lie along orthogonal axes, then
+    the other way, ten standard deviations, times the root of the dimension, away:
     of 2 dim such starts one lies beyond the middle between this mode and any other of the same
     shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
     own starts knows where it makes sense, and they stay there. Where the mode lies beyond all
@@ -423,12 +424,13 @@ def more_starts(
     families, dim = [farthest, spread_positions(exact, rng, n, others, reach)], len(mode)
     if INITIAL not in exact.capabilities and reach is None:
         draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
-        axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]
-        axes[1::2] *= -1.0
+        bases = [np.linalg.qr(each)[0] for each in draws]
+        axes = np.concatenate([sign * basis for basis in bases for sign in (1.0, -1.0)])[:n]
         moves = 10.0 * np.sqrt(dim) * axes @ cholesky_factor(covariance).T
         most = np.maximum(20.0, 5.0 * np.sqrt(np.diag(covariance)))
         over = np.maximum(np.max(np.abs(moves) / most, axis=1, keepdims=True), 1.0)
-        families.insert(1, mode + moves / over)
+        about = mode + moves / over
+        families = [about[:1], farthest, about[1:], families[1]]
     turns = chain.from_iterable(zip_longest(*families))
     starts = [start for start in turns if start is not None][: len(others) + n]
     return np.reshape(starts, (-1, dim))

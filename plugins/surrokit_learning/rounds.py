@@ -96,7 +96,7 @@ class Rounds:
         over three rounds.
     searches
         Starts at most from which to search for modes; None for as many as a tenth of the
-        evaluations allows, three at least. One is enough where the target says that it is convex.
+        evaluations allows, four at least. One is enough where the target says that it is convex.
 
     Raises
     ------
@@ -171,13 +171,14 @@ class Rounds:
         total = known.left // 2 if self.evaluations else 2 * most
         total = total if self.evaluations or affordable is None else min(total, half)
         later = 0.1 * (most if affordable is None else affordable)
+        few = Limits.unnoticed(affordable)
         known.limits = Limits(
             total=total - len(start.positions),
             later=later,
             searches=self.searches,
-            spare=0 if self.evaluations else int(4 * later),
+            spare=0 if self.evaluations else max(int(4 * later), 2 * few),
             most=np.inf if affordable is None else half - len(start.positions),
-            beside=Limits.unnoticed(affordable),
+            beside=few,
         )
         return known
 
