@@ -378,9 +378,9 @@ class ModeSearch:
         found, left = search.found, self._limits.total + self._spare - self.n_evaluated
         if search.ended or search.longer or found is None or not self._ends or left <= 0:
             return False
-        if found.value < min(end.value for end in self._ends):
-            if search.left is None or search.left > 1.0:
-                return False
+        more = np.inf if search.left is None else search.left
+        if more > 1.0 and found.value < min(end.value for end in self._ends):
+            return False
         search.longer, search.over, search.most = True, False, LONGER * search.most
         return True
 
