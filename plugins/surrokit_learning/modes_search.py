@@ -222,7 +222,9 @@ class ModeSearch:
             self._reach = reach_of(self._exact, self.starts, mode)
             most = self._most_starts
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
-        added = more_starts(self._exact, mode, covariance, others, more, rng, self._reach)
+        added = more_starts(
+            self._exact, mode, covariance, others, more, rng, self._reach, quick=quick
+        )
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
@@ -406,12 +408,15 @@ def more_starts(
     n: int,
     rng: np.random.Generator,
     reach: float | None = None,
+    *,
+    quick: bool = True,
 ) -> FloatArray:
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
     The others are where chains start: the farthest first, in turn with starts about the first mode
-    that was found, and with such as are spread over everything. Of those about the mode, which take
-    the fewest evaluations as a rule, one comes before all. They lie along orthogonal axes, then
+    that was found, and with such as are spread over everything. Of those about a mode that was
+    ``quick`` to find, which take the fewest evaluations, one comes before all; in a funnel it would
+    lead deeper. They lie along orthogonal axes, then
     the other way, ten standard deviations, times the root of the dimension, away:
     of 2 dim such starts one lies beyond the middle between this mode and any other of the same
     shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
@@ -430,7 +435,8 @@ def more_starts(
         most = np.maximum(20.0, 5.0 * np.sqrt(np.diag(covariance)))
         over = np.maximum(np.max(np.abs(moves) / most, axis=1, keepdims=True), 1.0)
         about = mode + moves / over
-        families = [about[:1], farthest, about[1:], families[1]]
+        lead = int(quick)
+        families = [about[:lead], farthest, about[lead:], families[1]]
     turns = chain.from_iterable(zip_longest(*families))
     starts = [start for start in turns if start is not None][: len(others) + n]
     return np.reshape(starts, (-1, dim))
