@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import is_whole, read_seed
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.coordinates.parameters import Declared, Distribution, Parameters
 from surrokit.cost.recording import RecordingPotential
 from surrokit.errors import ConfigurationError, LedgerError
 from surrokit.ledger.fingerprint import check_row
@@ -29,8 +29,6 @@ from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
 from surrokit.targets.simulated import observed_energy, prior_laws
 from surrokit.types import FloatArray
-
-Declared = Mapping[str, Parameter | Bounds | None]
 
 
 def model(
@@ -124,7 +122,7 @@ class SharedModel:
         *,
         data: Data | None = None,
         noise_sd: Scale | None = None,
-        prior: Prior | None = None,
+        prior: Prior | Mapping[str, Distribution] | None = None,
         energy: Energy | None = None,
         parameters: Declared | None = None,
         plausible: Mapping[str, Any] | None = None,
@@ -136,7 +134,7 @@ class SharedModel:
         Parameters
         ----------
         data, noise_sd, prior, energy
-            As for :func:`surrokit.forward_potential`; for a forward map only.
+            As for :func:`surrokit.forward_potential`; for a log likelihood only ``prior``, by name.
         parameters
             The model's parameters with other bounds or priors; None for those of the model.
         plausible
@@ -150,6 +148,32 @@ class SharedModel:
         LedgerError
             If the model returns other values at a position of its file than the file holds.
         """
+        declared = self._declared_with(parameters, plausible)
+        if "forward" not in self.functions and isinstance(prior, Mapping):
+            known = declare_parameters(declared["dim"], declared["parameters"])
+            declared |= {"parameters": known.with_priors(prior).specs, "dim": None}
+            prior = None
+        observed: dict[str, Any] = {"data": data, "noise_sd": noise_sd}
+        observed |= {"prior": prior, "energy": energy}
+        if "forward" in self.functions:
+            target = forward_potential(**self.functions, **observed, **declared)
+        else:
+            given = [name for name, each in observed.items() if each is not None]
+            if given:
+                raise ConfigurationError(
+                    f"{given[0]} is given, but the model is a log likelihood; give priors by "
+                    "name, as in prior={'rate': scipy.stats.gamma(2)}"
+                )
+            target = potential(**self.functions, **declared)
+        if self.store is not None and not self._compared:
+            self._compared.append(self.store.path)
+            if model_of(target).columns is None:  # else the file has a part of the position alone
+                check_row(self.store, target)  # evaluated again, uncounted
+        return change_model(target, lambda inner: inner.remembering(self.memo, shared=True))
+
+    def _declared_with(
+        self, parameters: Declared | None, plausible: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         declared: dict[str, Any] = {**self.declared, "batched": self.batched}
         if parameters is not None:
             own = self.declared["parameters"]
@@ -162,23 +186,7 @@ class SharedModel:
             declared |= {"parameters": parameters, "dim": None}
         if plausible is not None:
             declared |= {"plausible": plausible}
-        observed: dict[str, Any] = {"data": data, "noise_sd": noise_sd}
-        observed |= {"prior": prior, "energy": energy}
-        if "forward" in self.functions:
-            target = forward_potential(**self.functions, **observed, **declared)
-        else:
-            given = [name for name, each in observed.items() if each is not None]
-            if given:
-                raise ConfigurationError(
-                    f"{given[0]} is given, but the model is a log likelihood; put priors beside "
-                    "the parameters, as in sk.real(prior=...)"
-                )
-            target = potential(**self.functions, **declared)
-        if self.store is not None and not self._compared:
-            self._compared.append(self.store.path)
-            if model_of(target).columns is None:  # else the file has a part of the position alone
-                check_row(self.store, target)  # evaluated again, uncounted
-        return change_model(target, lambda inner: inner.remembering(self.memo, shared=True))
+        return declared
 
     def prior_predictive(
         self, n: int = 100, *, seed: int | np.random.Generator | None = None, **posterior: Any

@@ -11,7 +11,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import check_matrices, check_positions, check_vectors
 from surrokit.coordinates.models import called
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.coordinates.parameters import Declared, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.potentials import Potential
 from surrokit.targets.bounds import with_bounds
@@ -19,7 +19,6 @@ from surrokit.targets.functions import declare_parameters
 from surrokit.types import Capabilities, FloatArray
 from surrokit_jax.compiled import Functions, load_jax, orders, trace
 
-Declarations: TypeAlias = Mapping[str, Parameter | Bounds | None]
 Function: TypeAlias = Callable[..., Any]
 
 _OFFERED: tuple[Capabilities, ...] = (
@@ -31,7 +30,7 @@ _OFFERED: tuple[Capabilities, ...] = (
 
 def from_jax(
     log_density: Callable[..., Any],
-    parameters: Declarations | None = None,
+    parameters: Declared | None = None,
     *,
     dim: int | None = None,
     example: Any = None,
@@ -97,7 +96,7 @@ def from_jax(
 
 
 def declare(
-    what: str, function: Function, parameters: Declarations | None, dim: int | None, example: Any
+    what: str, function: Function, parameters: Declared | None, dim: int | None, example: Any
 ) -> tuple[Callable[[Any], Any], Parameters]:
     """Return a user's function as one of a position vector, and its parameters."""
     if not callable(function):

@@ -7,17 +7,18 @@ from functools import partial
 from typing import Any
 
 import surrokit as sk
+from surrokit.coordinates.parameters import Declared
 from surrokit.errors import ShapeError
 from surrokit.potentials import Energy, Potential
 from surrokit.targets.gaussian import Prior
 from surrokit.targets.noise import Data, Scale
 from surrokit_jax.compiled import Functions, load_jax, orders, trace, why_not
-from surrokit_jax.density import Declarations, declare
+from surrokit_jax.density import declare
 
 
 def forward_from_jax(
     forward: Callable[..., Any],
-    parameters: Declarations | None = None,
+    parameters: Declared | None = None,
     *,
     data: Data | None = None,
     noise_sd: Scale | None = None,

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from surrokit.arguments import fraction, optional_positive_integer, positive_integer
-from surrokit.capabilities import CONVEX, GRADIENT, require
+from surrokit.capabilities import CONVEX, FORWARD, GRADIENT, require
 from surrokit.errors import SurrogateFitError
 from surrokit.exploring import demand_warmup, evaluate_alone, evaluate_with_gradients, idle
 from surrokit.interfaces import (
@@ -21,9 +21,10 @@ from surrokit.interfaces import (
     StepInfo,
 )
 from surrokit.model.model import calls_per_gradient
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, offers_curvatures, with_forward
 from surrokit.surrogate.quality import fit_quality_of
 from surrokit.targets.differences import RISE
+from surrokit.targets.estimates import noise_of
 from surrokit.types import Capabilities, FloatArray
 from surrokit_learning.approach import chains_at
 from surrokit_learning.draws import (
@@ -43,8 +44,9 @@ from surrokit_learning.judgement import (
     predicted_acceptance,
     resample,
 )
-from surrokit_learning.modes_found import inverse_curvature
+from surrokit_learning.modes_found import WIDE, inverse_curvature
 from surrokit_learning.modes_search import Limits, ModeSearch
+from surrokit_learning.secant import search_by_outputs
 from surrokit_learning.survey import Survey
 
 Steps: TypeAlias = Generator[Explored, None, Queue]
@@ -254,7 +256,7 @@ class Rounds:
         known.left -= len(at)
         yield known.explored()
         if not known.by_gradients:
-            return queue
+            return (yield from self._descend(known, start, rng)) if _has_outputs(exact) else queue
         search = known.search = self._mode_search(known, start)
         while not search.over:
             before, known.steps = search.n_evaluated, known.steps + 1
@@ -269,6 +271,30 @@ class Rounds:
             queue, rows = self._learn(known, start, queue, rng)
             yield known.explored(idle(len(at)), rows)
         return queue
+
+    def _descend(self, known: Survey, start: Start, rng: np.random.Generator) -> Steps:
+        """Evaluate first points, and go to modes by outputs where few lie near their heights."""
+        first, queue = max(self.batch // 2, 1), Queue.empty(known.dim).refill(*known.design(rng))
+        scales = np.sqrt(np.diag(cast(FloatArray, known.covariance)))
+        now, queue = queue.take(slice(first)), queue.take(slice(first, None))
+        rows = yield from _with_outputs(known, start, now.positions)
+        known.n_first = len(now)
+        room = known.left if start.calls is None else min(known.left, start.calls - first)
+        near = rows.values <= rows.values.min() + known.dim + WIDE
+        lost = rows.outputs is None or not np.isfinite(rows.values).any()
+        if lost or near.sum() > known.dim or room < 4 * known.dim:
+            return queue
+        energy, searches = with_forward(start.potential).energy, self.searches or 3
+        search = search_by_outputs(energy, rows, scales, room - 2 * known.dim, searches)
+        points = next(search)
+        try:
+            while True:
+                points = search.send((yield from _with_outputs(known, start, points)))
+        except StopIteration as end:
+            modes = end.value
+        known.ready, known.ends = True, modes
+        known.covariance = modes.covariance_within
+        return queue.refill(*normal_design(modes.positions, modes.covariances, self.batch, rng))
 
     def _mode_search(self, known: Survey, start: Start) -> ModeSearch:
         """Return searches from chains, the first where a surrogate of what is known is least."""
@@ -444,6 +470,24 @@ def _judge(known: Survey, now: Queue, values: FloatArray, rng: np.random.Generat
         known.n_first += len(now)
         known.ready = known.n_first >= known.enough
     return known.move_chains(now.positions, values, log_weights, rng)
+
+
+def _with_outputs(
+    known: Survey, start: Start, points: FloatArray
+) -> Generator[Explored, None, Evaluations]:
+    """Evaluate points (n, dim) in an iteration that moves no chain, for the run to learn from."""
+    evaluate_alone(start.potential, points)
+    found = start.evaluated()
+    known.left, known.steps = known.left - len(points), known.steps + 1
+    yield known.explored(idle(len(start.positions)), known.add(found))
+    return found
+
+
+def _has_outputs(exact: Potential) -> bool:
+    """Return whether a search can go by outputs: exact ones, with known curvatures of U."""
+    if FORWARD not in exact.capabilities or noise_of(exact) is not None:
+        return False
+    return offers_curvatures(with_forward(exact).energy)
 
 
 def _suits_one_side(hessian: FloatArray) -> bool:

@@ -51,6 +51,7 @@ class Survey:
     checked: bool = False  # whether evaluations that were known suffice for a surrogate
     at_draws: bool = False  # whether chains are at draws of the target
     search: ModeSearch | None = None
+    ends: Modes | None = None  # of searches by outputs alone
     covariance: FloatArray | None = None
     mode: FloatArray | None = None
     tuning: Tuning | None = None
@@ -141,7 +142,7 @@ class Survey:
     @property
     def modes(self) -> Modes | None:
         """The modes that were found; None where they were not looked for."""
-        found = None if self.search is None else self.search.found
+        found = self.ends if self.search is None else self.search.found
         return None if found is None else attrs.evolve(found, reliable=self._reliable)
 
     @property
@@ -229,7 +230,7 @@ class Survey:
         """
         modes = self.modes
         rows = self.seen.find(starts)
-        if modes is None or (rows < 0).any():
+        if not self.by_gradients or modes is None or (rows < 0).any():
             return
         chains = ChainState(positions=starts, values=self.seen.values[rows], cache={})
         if not begin_about(self.exact, modes, chains, rng)[1].reliable:

@@ -6,6 +6,7 @@ parameter. SciPy is not imported here, as that takes long.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,66 @@ from surrokit.errors import ConfigurationError
 from surrokit.types import FloatArray, Pair
 
 _SLACK = 1e-6
+
+Form = Callable[..., tuple[Any, Any]]
+
+
+def _cauchy(y: FloatArray) -> tuple[Any, Any]:
+    return -np.log1p(y * y), -2.0 * y / (1.0 + y * y)
+
+
+def _normal(y: FloatArray, *_ends: object) -> tuple[Any, Any]:
+    return -0.5 * y * y, -y
+
+
+FORMS: dict[str, Form] = {
+    "beta": lambda y, a, b: (
+        (a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y),
+        (a - 1.0) / y - (b - 1.0) / (1.0 - y),
+    ),
+    "cauchy": _cauchy,
+    "expon": lambda y: (-y, -np.ones_like(y)),
+    "gamma": lambda y, a: ((a - 1.0) * np.log(y) - y, (a - 1.0) / y - 1.0),
+    "halfcauchy": _cauchy,
+    "halfnorm": _normal,
+    "invgamma": lambda y, a: (-(a + 1.0) * np.log(y) - 1.0 / y, (1.0 / y - a - 1.0) / y),
+    "lognorm": lambda y, s: (
+        -np.log(y) - 0.5 * np.square(np.log(y) / s),
+        -(1.0 + np.log(y) / (s * s)) / y,
+    ),
+    "norm": _normal,
+    "t": lambda y, df: (-0.5 * (df + 1.0) * np.log1p(y * y / df), -(df + 1.0) * y / (df + y * y)),
+    "truncnorm": _normal,
+    "uniform": lambda y: (np.zeros_like(y), np.zeros_like(y)),
+}
+"""Log densities in y = (x - loc) / scale but for a constant, and their derivatives, by name.
+
+SciPy checks its arguments in each call, which takes most of the time of a surrogate with priors.
+"""
+
+
+def closed_form(prior: Any) -> Callable[[FloatArray], Pair] | None:
+    """Return log densities (n, k) of numbers in the support, and their derivatives.
+
+    None for a distribution that is not one of :data:`FORMS`.
+    """
+    family: Any = getattr(prior, "dist", None)
+    name = getattr(family, "name", None)
+    if type(family).__module__ != "scipy.stats._continuous_distns" or name not in FORMS:
+        return None
+    names = [*filter(None, (family.shapes or "").split(", ")), "loc", "scale"]
+    given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, prior.args, strict=False)), **prior.kwds}
+    loc, scale = np.asarray(given.pop("loc"), float), np.asarray(given.pop("scale"), float)
+    form, shapes = FORMS[name], [np.asarray(given[each], float) for each in names[:-2]]
+    median = np.asarray(prior.ppf(0.5))
+    constant = prior.logpdf(median) - form((median - loc) / scale, *shapes)[0]
+
+    def value_and_slope(x: FloatArray) -> Pair:
+        with np.errstate(all="ignore"):  # at the ends of the support
+            log_density, slope = form((x - loc) / scale, *shapes)
+        return log_density + constant, slope / scale
+
+    return value_and_slope
 
 
 def check_prior(prior: Any, size: int) -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from textwrap import shorten
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -114,6 +114,17 @@ class Parameter:
         return [",".join(map(str, index)) for index in np.ndindex(self.shape)]
 
 
+class Distribution(Protocol):
+    """A prior of single numbers, such as a frozen distribution of ``scipy.stats``."""
+
+    def logpdf(self, x: Any, /) -> Any:
+        """Return the logarithm of the density."""
+
+
+Declaration: TypeAlias = Parameter | Bounds | Distribution | None
+Declared: TypeAlias = Mapping[str, Declaration]
+
+
 @attrs.frozen
 class Parameters:
     """All parameters of a target, in order.
@@ -128,12 +139,12 @@ class Parameters:
     specs: Mapping[str, Parameter]
 
     @classmethod
-    def declare(cls, specs: Mapping[str, Parameter | Bounds | None]) -> Parameters:
-        """Read declarations: a pair of bounds, None for no bounds, or a :class:`Parameter`."""
+    def declare(cls, specs: Declared) -> Parameters:
+        """Read declarations: bounds, None for none, a :class:`Parameter`, or its prior alone."""
         given: Any = specs
         if not isinstance(given, Mapping):
             raise ConfigurationError(
-                "parameters must be a dictionary of names and bounds (None, a pair, or "
+                "parameters must be a dictionary of names and bounds (None, a pair, a prior, or "
                 f"surrokit.real(...)), got {given!r}; pass {{'a': None, 'b': (0, 1)}}"
             )
         if not specs:
@@ -151,6 +162,19 @@ class Parameters:
     def unnamed(cls, dim: int) -> Parameters:
         """Return ``dim`` unbounded numbers called q[0], q[1], ..."""
         return cls({"q": Parameter((dim,))})
+
+    def with_priors(self, priors: Mapping[str, Distribution]) -> Parameters:
+        """Return parameters with other priors of those that are named, within their bounds.
+
+        ConfigurationError is raised if a name or a prior is none.
+        """
+        self.find(priors)
+        return Parameters(
+            {
+                name: attrs.evolve(spec, prior=priors.get(name, spec.prior))
+                for name, spec in self.specs.items()
+            }
+        )
 
     @cached_property
     def dim(self) -> int:
@@ -263,7 +287,7 @@ class Parameters:
         return np.concatenate([np.broadcast_to(p, (*rows, p.shape[-1])) for p in parts], axis=-1)
 
 
-def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
+def _read(name: object, spec: Declaration) -> Parameter:
     known = isinstance(name, str) and bool(name)
     if not known or any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in str(name)):
         raise ConfigurationError(
@@ -271,10 +295,12 @@ def _read(name: object, spec: Parameter | Bounds | None) -> Parameter:
         )
     if isinstance(spec, Parameter):
         return spec
+    if callable(getattr(spec, "logpdf", None)):
+        return Parameter(prior=spec)
     if spec is not None and (not isinstance(spec, tuple | list) or len(spec) != 2):
         raise ConfigurationError(
-            f"parameter {name!r} must be declared by None, a pair (lower, upper) or "
-            f"surrokit.real(...), got {spec!r}"
+            f"parameter {name!r} must be declared by None, a pair (lower, upper), a frozen "
+            f"distribution of scipy.stats or surrokit.real(...), got {spec!r}"
         )
     lower, upper = spec or (None, None)
     return Parameter(lower=lower, upper=upper)

@@ -64,7 +64,8 @@ def _class_of_figures() -> Any:
 
         def _repr_png_(self, dpi: int = 110) -> bytes:
             file = io.BytesIO()
-            self.savefig(file, format="png", dpi=dpi)
+            with drawing():
+                self.savefig(file, format="png", dpi=dpi)
             return file.getvalue()
 
     return Picture

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surrokit.arguments import check_flag, check_seconds, numbers
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.coordinates.parameters import Declared, Parameter, Parameters, Plausible
 from surrokit.errors import (
     ConfigurationError,
     ProgramError,
@@ -45,7 +45,7 @@ def command_potential(
     prior: Prior | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
-    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    parameters: Declared | None = None,
     plausible: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     folder: str | Path | None = None,

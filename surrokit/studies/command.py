@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from surrokit.coordinates.parameters import Bounds, Parameter
+from surrokit.coordinates.parameters import Declaration
 from surrokit.errors import ConfigurationError
 from surrokit.output.console import say
 from surrokit.types import FloatArray
@@ -46,7 +46,7 @@ def study_command(file: Path, parameters: tuple[str, ...], **settings: Any) -> N
     _say(study(file, parameters=dict(map(_declared, parameters)), **settings))
 
 
-def _declared(text: str) -> tuple[str, Parameter | Bounds | None]:
+def _declared(text: str) -> tuple[str, Declaration]:
     name, _, bounds = text.partition("=")
     parts = bounds.split(":") if bounds else ["", ""]
     try:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import check_flag, check_positions, numbers
 from surrokit.compose import sample
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters
+from surrokit.coordinates.parameters import Declared, Parameters
 from surrokit.errors import (
     ConfigurationError,
     EvaluationWarning,
@@ -212,7 +212,7 @@ class Description:
 def study(
     path: str | os.PathLike[str],
     *,
-    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    parameters: Declared | None = None,
     dim: int | None = None,
     plausible: Mapping[str, Any] | None = None,
     gradients: bool = False,

@@ -17,7 +17,7 @@ from surrokit.arguments import (
     check_vectors,
 )
 from surrokit.coordinates.models import ModelMap, called
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.coordinates.parameters import Declared, Distribution, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.model.model import Model, PassingWrapper
 from surrokit.model.outcome import Given
@@ -58,10 +58,10 @@ def forward_potential(
     vjp: Adjoint | None = None,
     data: Data | None = None,
     noise_sd: Scale | None = None,
-    prior: Prior | None = None,
+    prior: Prior | Mapping[str, Distribution] | None = None,
     energy: Energy | None = None,
     dim: int | None = None,
-    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    parameters: Declared | None = None,
     plausible: Mapping[str, Any] | None = None,
     batched: bool = False,
 ) -> Potential:
@@ -91,7 +91,8 @@ def forward_potential(
         parameters of errors.
     prior
         -log prior and its gradient, such as :func:`gaussian_prior`; None for a flat one. See
-        :class:`surrokit.targets.gaussian.Prior`.
+        :class:`surrokit.targets.gaussian.Prior`. Or distributions by name, in place of those that
+        stand beside these parameters.
     energy
         Instead of ``data``, ``noise_sd`` and ``prior``: any cheap function of outputs and
         positions.
@@ -123,6 +124,8 @@ def forward_potential(
             "the first ones, so give both"
         )
     declared = declare_parameters(dim, parameters)
+    if isinstance(prior, Mapping):
+        declared, prior = declared.with_priors(prior), None
     model = ForwardModel.read(data, noise_sd, prior, energy, declared)
     joined = Maps(
         forward=called("forward", forward, declared),

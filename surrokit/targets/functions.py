@@ -13,7 +13,7 @@ import numpy as np
 from surrokit import capabilities as can
 from surrokit.arguments import check_flag, check_functions, check_positions, is_whole, unmasked
 from surrokit.coordinates.models import called
-from surrokit.coordinates.parameters import Bounds, Parameter, Parameters, Plausible
+from surrokit.coordinates.parameters import Declared, Parameter, Parameters, Plausible
 from surrokit.errors import ConfigurationError, ResultTypeError, ShapeError
 from surrokit.model.model import Model, ModelPotential, PassingWrapper
 from surrokit.model.outcome import Given, Results
@@ -161,7 +161,7 @@ def potential(
     log_density: Function | None = None,
     value_and_gradient: Function | None = None,
     dim: int | None = None,
-    parameters: Mapping[str, Parameter | Bounds | None] | None = None,
+    parameters: Declared | None = None,
     plausible: Mapping[str, Any] | None = None,
     batched: bool = False,
     noise_sd: NoiseSd | None = None,
@@ -183,8 +183,9 @@ def potential(
     dim
         Numbers in a position; not needed with ``parameters``.
     parameters
-        Name to what it is: None for a number, a pair of bounds, or a declaration such as
-        ``surrokit.positive()``, ``surrokit.real(8)`` or ``surrokit.simplex(4)``. A function whose
+        Name to what it is: None for a number, a pair of bounds, a prior such as
+        ``scipy.stats.norm(0, 5)``, or a declaration: ``surrokit.positive()``,
+        ``surrokit.real(8)`` or ``surrokit.simplex(4)``. A function whose
         arguments have these names is called with an array for each, in its shape; one with a single
         argument is called with the vector of all numbers, arrays in C order. Gradients are those in
         these numbers, as a vector or a dictionary by name. Sampling happens on the whole line.
@@ -251,9 +252,7 @@ def potential(
     return Differences(bounded) if by_differences else bounded
 
 
-def declare_parameters(
-    dim: int | None, parameters: Mapping[str, Parameter | Bounds | None] | None
-) -> Parameters:
+def declare_parameters(dim: int | None, parameters: Declared | None) -> Parameters:
     """Return the parameters that a user declared, unnamed ones if only ``dim`` is given."""
     if dim is not None and not is_whole(dim, 1):
         raise ConfigurationError(f"dim must be a whole number of at least 1, got {dim!r}")

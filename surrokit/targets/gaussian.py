@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from surrokit.arguments import numbers
 from surrokit.capabilities import METRIC, METRIC_DERIVATIVE
-from surrokit.coordinates.distributions import log_mass
+from surrokit.coordinates.distributions import closed_form, log_mass
 from surrokit.coordinates.parameters import Parameters
 from surrokit.errors import ConfigurationError, ShapeError
 from surrokit.types import Capabilities, FloatArray, Pair
@@ -150,7 +151,7 @@ class GaussianPrior(_ConstantMetric):
 class Marginal(_ConstantMetric):
     """A ``distribution`` as the prior of each of some numbers.
 
-    Slopes are central differences of log densities, which cost no exact call. The metric is
+    Slopes are central differences of log densities where they are not known. The metric is
     1 / variance, the curvature of a normal prior, and 0 where there is no variance: it is constant
     and not negative, as a curvature of log densities need not be. ``constant`` is added to U:
     bounds that cut off a part of a density leave that much of it.
@@ -162,6 +163,9 @@ class Marginal(_ConstantMetric):
 
     def value_and_gradient(self, positions: FloatArray) -> Pair:
         """Return both; slopes are one-sided where one side lies outside of the support."""
+        if self._form is not None:
+            found, slopes = self._form(positions)
+            return self.constant - np.where(np.isnan(found), -np.inf, found).sum(axis=1), -slopes
         tiny = np.finfo(np.float64).eps ** (1.0 / 3.0)
         step = tiny * np.maximum(np.abs(positions), tiny)
         # what a distribution of SciPy takes is mostly for the call itself
@@ -174,6 +178,10 @@ class Marginal(_ConstantMetric):
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes = (log_low - log_high) / (high - low)
         return self.constant - logs[0].sum(axis=1), slopes
+
+    @cached_property
+    def _form(self) -> Callable[[FloatArray], Pair] | None:
+        return closed_form(self.distribution)
 
     @cached_property
     def _precision(self) -> FloatArray:

@@ -216,9 +216,10 @@ def test_scales_are_of_groups(q):
 
 
 def test_priors_beside_parameters_go_with_an_unknown_scale(q, differences):
-    declared = {"height": sk.real(prior=scipy.stats.norm(1, 2)), "rate": sk.real()}
+    declared = {"height": scipy.stats.norm(5, 5), "rate": sk.real()}
+    instead = {"height": scipy.stats.norm(1, 2)}
     found = sk.forward_potential(
-        forward, jacobian, data=DATA, noise_sd="estimate", parameters=declared
+        forward, jacobian, data=DATA, noise_sd="estimate", parameters=declared, prior=instead
     )
     flat = target(noise_sd="estimate")
     z = np.column_stack([q, np.full(5, -1.0)])

@@ -6,6 +6,7 @@ import scipy.stats as st
 
 import surrokit as sk
 from surrokit.coordinates.constraints import Circular
+from surrokit.coordinates.distributions import closed_form
 from surrokit.errors import ConfigurationError
 
 SHORT = {"sampler": "random-walk", "warmup": 300, "draws": 800, "seed": 1, "progress": False}
@@ -132,3 +133,37 @@ def test_a_scale_may_have_a_prior_without_quantiles():
     assert made.parameters.specs["noise_sd"].bounds == (0.0, 5.0)
     with pytest.raises(ConfigurationError, match="noise_sd"):
         target(a=(-1.0, 1.0))
+
+
+KNOWN = [
+    st.beta(2.0, b=4.0, loc=-1.0, scale=3.0),
+    st.cauchy(0.0, 3.0),
+    st.expon(1.0, 2.0),
+    st.gamma(a=2.5, scale=2.0),
+    st.halfcauchy(scale=2.0),
+    st.halfnorm(0.0, 2.0),
+    st.invgamma(3.0, scale=2.0),
+    st.lognorm(s=0.5, loc=1.0, scale=3.0),
+    st.norm([0.0, 1.0], [1.0, 2.0]),
+    st.t(4.0, 1.0, 2.0),
+    st.truncnorm(-1.0, 2.0, 1.0, 3.0),
+    st.uniform(3.0, 2.0),
+]
+
+
+@pytest.mark.parametrize("prior", KNOWN, ids=lambda prior: prior.dist.name)
+def test_closed_forms_are_the_densities_of_scipy(prior, differences):
+    at = np.linspace(prior.ppf(0.01), prior.ppf(0.99), 7).reshape(7, -1) * np.ones(2)
+    found, slopes = closed_form(prior)(at)
+    np.testing.assert_allclose(found, prior.logpdf(at), rtol=1e-12, atol=1e-12)
+    numeric = differences(lambda q: prior.logpdf(q).sum(axis=1), at)
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-5, atol=1e-7)
+
+
+def test_other_distributions_have_no_closed_form():
+    class Norm(st.rv_continuous):  # of that name, and not that density
+        def _logpdf(self, x):
+            return -np.abs(x)
+
+    assert closed_form(Norm(name="norm")()) is None
+    assert closed_form(st.gumbel_r()) is None

@@ -94,9 +94,10 @@ def test_a_log_likelihood_takes_other_priors():
 
     shared = sk.model(log_likelihood=log_likelihood, parameters={"a": None, "b": None})
     q = np.random.default_rng(1).normal(size=(3, 2))
-    for sd in (1.0, 3.0):
+    for sd, how in ((1.0, "parameters"), (3.0, "parameters"), (3.0, "prior")):
         prior = scipy.stats.norm(0.0, sd)
-        target = shared.posterior(parameters={"a": sk.real(prior=prior), "b": None})
+        given = {"a": prior, "b": None} if how == "parameters" else {"a": prior}
+        target = shared.posterior(**{how: given})
         found = RecordingPotential(target, keep=False).value(q)
         np.testing.assert_allclose(
             found, 0.5 * ((q - 1.0) ** 2).sum(axis=1) - prior.logpdf(q[:, 0]), rtol=1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -13,6 +14,7 @@ from surrokit.errors import TargetError
 from surrokit.interfaces import ChainState, Evaluations, Start
 from surrokit.mode.descent import Mode
 from surrokit.mode.search import demand_walls
+from surrokit.modes import Modes
 from surrokit.testing.targets import Gaussian, Mixture
 from surrokit_learning.approach import Approach
 from surrokit_learning.modes_search import Limits, ModeSearch
@@ -114,16 +116,19 @@ def test_chains_mostly_do_not_begin_in_a_neck():
 
 def test_chains_of_rounds_without_a_good_surrogate_do_not_stay_in_a_neck():
     target = sk.potential(value_and_gradient=neck, dim=9, batched=True)
-    at, rng = starts(dim=9, scale=2.0), np.random.default_rng(0)
+    at = starts(dim=9, scale=2.0)
     known = Survey(target, at, by_gradients=True, batch=20)
     values = target.value(at)
     known.seen = Evaluations(positions=at, values=values)
-    known.search = ModeSearch(target, at, values, Limits(total=400, later=50.0))
-    while not known.search.over:
-        known.search.step(rng)
+    deep = np.append(-26.0, np.full(8, np.exp(-26.0)))[None]  # cut off on its way down
+    variances = np.append(0.005, np.full(8, np.exp(-44.0)))  # of where it was before
+    modes = Modes(
+        positions=deep, values=target.value(deep), covariances=np.diag(variances)[None], ended=[3]
+    )
+    known.search = SimpleNamespace(found=modes, lowest=None)
     known.chains = ChainState(positions=0.0 * at, values=values, cache={})
     assert known.modes.reliable
-    known.doubt(at, rng)
+    known.doubt(at, np.random.default_rng(0))
     assert not known.modes.reliable
     np.testing.assert_array_equal(known.chains.positions, at)
 
