@@ -29,8 +29,9 @@ from surrokit_learning.modes_found import (
     valley_of,
 )
 
-LEAST = 4
-"""Searches that are made as long as there are starts, whatever they cost."""
+LEAST = 3
+"""Searches that are made as long as there are starts, whatever they cost; one more where the first
+is quick."""
 
 SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
@@ -55,7 +56,7 @@ class Limits:
     """What searches may evaluate."""
 
     total: int
-    later: float  # by those after the first; four begin in any case, and may finish
+    later: float  # by those after the first; three begin in any case, and may finish
     searches: int | None = None  # starts at most; None for as many as ``later`` allows
     spare: int = 0  # more for each mode after the first, while more may be found
     most: float = np.inf  # in all, whatever is found
@@ -117,6 +118,7 @@ class ModeSearch:
         self._begun = 0  # searches that have begun at a start, and ended
         self.lowest: Mode | None = None
         self.over = self._widened = False
+        self._least = LEAST
         self._reach: float | None = None
         self._exact, self._limits = exact, limits
         self._ends: list[Mode] = []  # the different places where searches ended
@@ -157,7 +159,7 @@ class ModeSearch:
                 self._widen(rng)
                 self._begin()
             extra, spent = self._spare, sum(self.calls[1:])
-            enough = self._begun >= LEAST and spent >= self._limits.later + extra
+            enough = self._begun >= self._least and spent >= self._limits.later + extra
             enough = enough and not self._is_rough
             self.over = enough or self._begun >= min(self._most_starts, len(self.starts))
             self.over = self.over or self.n_evaluated >= self._limits.total + extra
@@ -221,6 +223,7 @@ class ModeSearch:
         if not self._widened and self._limits.searches is None and quick:
             self._reach = reach_of(self._exact, self.starts, mode)
             most = self._most_starts
+        self._least = LEAST + int(quick)
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
         added = more_starts(
             self._exact, mode, covariance, others, more, rng, self._reach, quick=quick

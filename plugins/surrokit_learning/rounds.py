@@ -98,7 +98,7 @@ class Rounds:
         over three rounds.
     searches
         Starts at most from which to search for modes; None for as many as a tenth of the
-        evaluations allows, four at least. One is enough where the target says that it is convex.
+        evaluations allows, three at least. One is enough where the target says that it is convex.
 
     Raises
     ------
