@@ -245,6 +245,11 @@ class Modes:
         """Return the mode (n,) whose Laplace approximation is densest at ``positions (n, dim)``."""
         return np.asarray(np.argmax(self.log_shares(positions), axis=0))
 
+    def turns(self, positions: FloatArray) -> IntArray:
+        """Return how many earlier rows of ``positions (n, dim)`` are at the mode of each, (n,)."""
+        at = self.nearest(positions)
+        return np.array([np.sum(at[:i] == k) for i, k in enumerate(at)], dtype=np.int64)
+
     @cached_property
     def _precisions(self) -> FloatArray:
         inverses = np.linalg.inv(self.covariances)

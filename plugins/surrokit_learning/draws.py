@@ -323,7 +323,10 @@ def look_around(
     edges = Edges.of(draws, values, surrogate, min(EDGES, n), rng)
     last = states[-1].positions
     far = draw(Umbrella.about(surrogate, values), last)[-1].positions
-    chosen = far[rng.permutation(len(far))[: n - len(edges)]]
+    far, modes = far[rng.permutation(len(far))], modes_of(surrogate)
+    if modes is not None:  # also the arms of a mode that few draws are at
+        far = far[np.argsort(modes.turns(far), kind="stable")]
+    chosen = far[: n - len(edges)]
     outer = attrs.evolve(
         edges,
         positions=np.concatenate([edges.positions, chosen]),

@@ -30,7 +30,8 @@ from surrokit_learning.modes_found import (
 )
 
 LEAST = 3
-"""Searches that are made as long as there are starts, whatever they cost."""
+"""Searches that are made as long as there are starts, whatever they cost; one more where the first
+is quick."""
 
 SLICE = 50
 """Evaluations of a search before it goes on in scales by what it has seen, and of a step."""
@@ -85,15 +86,14 @@ class _Search:
         gradients = self.rows.gradients
         return None if not len(here) or gradients is None else np.asarray(gradients[here[0]])
 
-    def is_close(self) -> bool:
-        """Return whether a search that gains no more is near a mode by predicted scales, too."""
+    @property
+    def left(self) -> float | None:
+        """Nats that a search may still gain, by predicted scales; None where nothing is known."""
         found = cast(Mode, self.found)
-        if found.decrement is not None:
-            return found.decrement < CLOSE
-        if self.gradient_at(found.position) is None:
-            return True
+        if found.decrement is not None or self.gradient_at(found.position) is None:
+            return found.decrement
         covariance = predicted_covariance(found.position, found.gradient, self.rows)
-        return bool(0.5 * found.gradient @ covariance @ found.gradient < CLOSE)
+        return float(0.5 * found.gradient @ covariance @ found.gradient)
 
 
 class ModeSearch:
@@ -118,6 +118,7 @@ class ModeSearch:
         self._begun = 0  # searches that have begun at a start, and ended
         self.lowest: Mode | None = None
         self.over = self._widened = False
+        self._least = LEAST
         self._reach: float | None = None
         self._exact, self._limits = exact, limits
         self._ends: list[Mode] = []  # the different places where searches ended
@@ -158,7 +159,7 @@ class ModeSearch:
                 self._widen(rng)
                 self._begin()
             extra, spent = self._spare, sum(self.calls[1:])
-            enough = self._begun >= LEAST and spent >= self._limits.later + extra
+            enough = self._begun >= self._least and spent >= self._limits.later + extra
             enough = enough and not self._is_rough
             self.over = enough or self._begun >= min(self._most_starts, len(self.starts))
             self.over = self.over or self.n_evaluated >= self._limits.total + extra
@@ -222,8 +223,11 @@ class ModeSearch:
         if not self._widened and self._limits.searches is None and quick:
             self._reach = reach_of(self._exact, self.starts, mode)
             most = self._most_starts
+        self._least = LEAST + int(quick)
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
-        added = more_starts(self._exact, mode, covariance, others, more, rng, self._reach)
+        added = more_starts(
+            self._exact, mode, covariance, others, more, rng, self._reach, quick=quick
+        )
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
@@ -279,7 +283,7 @@ class ModeSearch:
             search.leads = same_mode(self._modes, found.position, found.value)
             # in the scales of a known mode a search may creep on its way to another
             search.ended = still or slope is not None or search.leads is not None
-            search.ended = search.ended or search.is_close()
+            search.ended = search.ended or (search.left or 0.0) < CLOSE
         search.over = search.ended or allowed <= found.calls
 
     def _demand_a_density(self, search: _Search, *, at_rest: bool) -> None:
@@ -372,14 +376,15 @@ class ModeSearch:
             self._exchange(other)
 
     def _goes_on(self, search: _Search) -> bool:
-        """Return whether a search goes on that was cut off above a known mode, for another time.
+        """Return whether a search goes on that was cut off, for another time.
 
-        What is lower than all modes, and cut off, is a funnel as a rule.
+        What is lower than all modes, and has more than a nat to go, is a funnel as a rule.
         """
         found, left = search.found, self._limits.total + self._spare - self.n_evaluated
         if search.ended or search.longer or found is None or not self._ends or left <= 0:
             return False
-        if found.value < min(end.value for end in self._ends):
+        more = np.inf if search.left is None else search.left
+        if more > 1.0 and found.value < min(end.value for end in self._ends):
             return False
         search.longer, search.over, search.most = True, False, LONGER * search.most
         return True
@@ -406,12 +411,16 @@ def more_starts(
     n: int,
     rng: np.random.Generator,
     reach: float | None = None,
+    *,
+    quick: bool = True,
 ) -> FloatArray:
     """Return n starts more than others (m, dim) to look for modes from, the most telling first.
 
     The others are where chains start: the farthest first, in turn with starts about the first mode
-    that was found, and with such as are spread over everything. Those about the mode lie along
-    orthogonal axes and both ways, ten standard deviations, times the root of the dimension, away:
+    that was found, and with such as are spread over everything. Of those about a mode that was
+    ``quick`` to find, which take the fewest evaluations, one comes before all; in a funnel it would
+    lead deeper. They lie along orthogonal axes, then
+    the other way, ten standard deviations, times the root of the dimension, away:
     of 2 dim such starts one lies beyond the middle between this mode and any other of the same
     shape within 20 standard deviations. But e^20 is far for a logarithm. A target that draws its
     own starts knows where it makes sense, and they stay there. Where the mode lies beyond all
@@ -423,12 +432,14 @@ def more_starts(
     families, dim = [farthest, spread_positions(exact, rng, n, others, reach)], len(mode)
     if INITIAL not in exact.capabilities and reach is None:
         draws = [rng.standard_normal((dim, dim)) for _ in range(-(-n // (2 * dim)))]
-        axes = np.concatenate([np.repeat(np.linalg.qr(each)[0], 2, axis=0) for each in draws])[:n]
-        axes[1::2] *= -1.0
+        bases = [np.linalg.qr(each)[0] for each in draws]
+        axes = np.concatenate([sign * basis for basis in bases for sign in (1.0, -1.0)])[:n]
         moves = 10.0 * np.sqrt(dim) * axes @ cholesky_factor(covariance).T
         most = np.maximum(20.0, 5.0 * np.sqrt(np.diag(covariance)))
         over = np.maximum(np.max(np.abs(moves) / most, axis=1, keepdims=True), 1.0)
-        families.insert(1, mode + moves / over)
+        about = mode + moves / over
+        lead = int(quick)
+        families = [about[:lead], farthest, about[lead:], families[1]]
     turns = chain.from_iterable(zip_longest(*families))
     starts = [start for start in turns if start is not None][: len(others) + n]
     return np.reshape(starts, (-1, dim))

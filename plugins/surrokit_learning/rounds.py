@@ -173,13 +173,14 @@ class Rounds:
         total = known.left // 2 if self.evaluations else 2 * most
         total = total if self.evaluations or affordable is None else min(total, half)
         later = 0.1 * (most if affordable is None else affordable)
+        few = Limits.unnoticed(affordable)
         known.limits = Limits(
             total=total - len(start.positions),
             later=later,
             searches=self.searches,
-            spare=0 if self.evaluations else int(4 * later),
+            spare=0 if self.evaluations else max(int(4 * later), 2 * few),
             most=np.inf if affordable is None else half - len(start.positions),
-            beside=Limits.unnoticed(affordable),
+            beside=few,
         )
         return known
 

@@ -109,8 +109,8 @@ class Survey:
     def end_search(self) -> None:
         """Begin rounds at once where what is known is as much as a round would tell."""
         lowest, modes = None if self.search is None else self.search.lowest, self.several
-        if modes is not None:  # what is usual is enough for two
-            more = 2 * (len(modes) - 2) * (self.dim + 5)
+        if modes is not None:  # each has edges of its own; rounds end before where V is clear
+            more = (len(modes) - 1) * (self.left // 2)
             self.left += int(max(min(more, self.most - self.left), 0))
         if lowest is not None:
             self.n_first = int((self._known_values <= lowest.value + self.dim + WIDE).sum())
@@ -183,8 +183,7 @@ class Survey:
         modes = self.several
         if modes is None or not len(order):
             return order[:n]
-        labels = modes.nearest(positions[order])
-        ranks = np.array([np.sum(labels[:i] == label) for i, label in enumerate(labels)])
+        labels, ranks = modes.nearest(positions[order]), modes.turns(positions[order])
         # one of each mode, then what is due to each, then what is left
         turn = (ranks > 0) + 1 * (ranks >= quotas(modes.masses, n)[labels])
         return np.asarray(order[np.argsort(turn, kind="stable")[:n]])

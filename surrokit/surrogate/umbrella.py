@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from surrokit.capabilities import GRADIENT
-from surrokit.kernel.jumps import Jumps, jumps_of
+from surrokit.kernel.jumps import Jumps, jumps_of, modes_of
 from surrokit.potentials import Potential, straight_of, with_gradient
 from surrokit.surrogate.whitening import Whitening
 from surrokit.types import Capabilities, FloatArray
@@ -44,14 +44,17 @@ class Edges:
 
         They are looked for among 3000 of its ``draws (m, dim)``, V there being ``values (m,)``,
         half a standard deviation out of the mass, in coordinates in which that is straight: a step
-        out of a thin curved one leads nowhere. None is close to another. By the way out V is to be
+        out of a thin curved one leads nowhere. None is close to another, and modes have as many
+        each at most. By the way out V is to be
         at most what it is at a part of draws, ``inside``.
         """
         straight = straight_of(surrogate)
         typical = float(np.quantile(values, 0.97))
         most = float(np.quantile(values + straight.volume(draws), inside))
-        draws, surrogate = straight.apply(draws), straight.potential
-        whitening = Whitening.of(draws, np.ones(len(draws)))
+        modes, draws, surrogate = modes_of(surrogate), straight.apply(draws), straight.potential
+        # a standard deviation of all modes would lead beyond any of them
+        spread = draws if modes is None else modes.away(draws)
+        whitening = Whitening.of(spread, np.ones(len(draws)))
         whitened = whitening.apply(draws[rng.permutation(len(draws))[:3000]])
         # half a unit from the mean of each position's 20 neighbours to it
         _, near = cKDTree(whitened).query(whitened, k=min(20, len(whitened)))
@@ -64,11 +67,14 @@ class Edges:
         at_most = (predicted <= most) & (value < np.inf)
         excess = np.where(at_most, value - predicted, -np.inf)
         excess, out = np.nan_to_num(excess, nan=-np.inf), whitened + steps
+        at = np.zeros(len(out), int) if modes is None else modes.nearest(whitening.undo(whitened))
+        most_each = n if modes is None else -(-n // len(modes))
         rows: list[int] = []
         for row in np.argsort(-excess):
             if len(rows) == n or excess[row] == -np.inf:
                 break
-            if (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all():
+            is_apart = (np.linalg.norm(out[rows] - out[row], axis=1) >= 0.75).all()
+            if is_apart and np.sum(at[rows] == at[row]) < most_each:
                 rows.append(int(row))
         positions = straight.undo(rays[0][rows])
         values = value[rows] - straight.volume(positions)

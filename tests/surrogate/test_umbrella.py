@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import numpy as np
 import pytest
 from known_rounds import fewest_hits
 from numpy.testing import assert_allclose
 
 from surrokit.interfaces import OuterSample, SurrogateSample
+from surrokit.modes import Modes
 from surrokit.potentials import Straight
 from surrokit.surrogate.umbrella import Edges, Umbrella
 from surrokit.testing.targets import Gaussian
@@ -183,6 +185,35 @@ def test_the_end_of_a_thin_arm_is_found_along_it(rng):
     assert_allclose(edges.values, arm.value(edges.positions))
     assert (edges.positions[:, 0] > 1.2).all()
     assert edges.missed(Cut(0.0).value(arm.apply(edges.positions)), 0.0) >= 1
+
+
+@attrs.frozen
+class TwoCut:
+    """Two standard normals in two dimensions, far apart, that end in one direction too early."""
+
+    modes: Modes
+    dim: int = 2
+    capabilities: frozenset[str] = frozenset()
+
+    def value(self, q):
+        away = self.modes.away(q)
+        return 0.5 * np.square(away).sum(axis=1) + 50.0 * np.maximum(away[:, 0] - 1.0, 0.0)
+
+
+def test_edges_of_several_modes_lie_at_each_in_its_own_scale(rng):
+    """A standard deviation of all draws would lead past everything that is known."""
+    places = np.array([[-60.0, -60.0], [60.0, 60.0]])
+    modes = Modes(
+        positions=places, values=np.zeros(2), covariances=np.stack([np.eye(2)] * 2), ended=[1, 1]
+    )
+    own = rng.standard_normal((3000, 2))
+    draws = places[rng.integers(2, size=3000)] + own
+    draws, potential = draws[own[:, 0] < 1.0], TwoCut(modes)
+    edges = Edges.of(draws, potential.value(draws), potential, 4, rng)
+    away = modes.away(edges.positions)
+    assert np.bincount(modes.nearest(edges.positions)).tolist() == [2, 2]
+    assert (np.abs(away) < 4.0).all()
+    assert ((away[:, 0] > 1.0) & (away[:, 0] < 2.0)).all()
 
 
 def test_an_end_of_the_target_is_none_of_the_surrogates_alone(rng):

@@ -165,7 +165,7 @@ def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
 
 @pytest.mark.parametrize(("height", "more"), [(20.0, True), (0.0, False)])
 def test_where_each_search_ends_at_a_mode_of_its_own_others_begin(height, more):
-    """Up to the total; else three are enough where later ones may evaluate nothing."""
+    """Up to the total; else four are enough where later ones may evaluate nothing."""
 
     def waves(q):
         away = 0.3 * q
@@ -174,7 +174,7 @@ def test_where_each_search_ends_at_a_mode_of_its_own_others_begin(height, more):
 
     target = sk.potential(value_and_gradient=waves, dim=2, batched=True)
     search = searched(target, 0, limits(2, later=0), starts=np.array([[20.0, -9.0], [8.0, 15.0]]))
-    assert (len(search.led) > 3) == more
+    assert (len(search.led) > 4) == more
     assert search.found.ended.max() > 1 or search.n_evaluated >= limits(2).total
 
 
@@ -205,6 +205,25 @@ def test_a_search_that_takes_too_long_is_given_up():
     search = searched(_OnlyGradient(target), starts=[[-2.1, 0.0], [5.0, 0.0]])
     assert -1 in search.led
     assert max(search.calls) <= max(LATER, 2 * search.calls[0])
+
+
+def test_a_search_that_was_cut_off_just_above_a_lower_mode_goes_on():
+    """What is lower than all modes is a funnel only if there is more than a nat to gain."""
+
+    def bananas(q):
+        x = q[..., 0, None] - np.array([-12.0, 0.0])
+        y = q[..., 1, None] - 0.5 * (x * x - 1.0)
+        logs = np.log([0.7, 0.3]) - 0.5 * np.square(x / 1.5) - 2.0 * y * y
+        values = -np.logaddexp(*logs.T)
+        parts = np.exp(logs + values[:, None])
+        slopes = [(x / 2.25 - 4.0 * x * y) * parts, 4.0 * y * parts]
+        return values, np.stack([each.sum(axis=1) for each in slopes], axis=1)
+
+    target = sk.potential(value_and_gradient=bananas, dim=2, batched=True)
+    search = searched(target, 0, limits(2, searches=2), starts=[[0.5, 0.2], [-18.0, 6.0]])
+    assert search.led == [0, 1]
+    assert search.calls[1] > max(LATER, 2 * search.calls[0])
+    assert search.found.converged.all()
 
 
 @attrs.define
@@ -301,14 +320,14 @@ def test_starts_lie_about_the_mode_and_over_everything():
     chains = np.array([[1.0, 0.0, 0.1], [2.0, 2.0, 2.0]])
     starts = more_starts(target, mode, covariance, chains, n, rng)
     assert starts.shape == (22, 3)
-    assert_array_equal(starts[0], chains[1])  # the farthest of the chains' comes first
-    assert_array_equal(starts[3], chains[0])
-    about, spread = starts[[1, 4, 6, 8, 10, 12]] - mode, starts[[2, 5, 7, 9, 11, 13]]
-    assert_allclose(about[::2], -about[1::2])  # both ways
+    assert_array_equal(starts[1], chains[1])  # the farthest of the chains' comes first
+    assert_array_equal(starts[4], chains[0])
+    about, spread = starts[[0, 2, 5, 7, 9, 11]] - mode, starts[[3, 6, 8, 10, 12, 14]]
+    assert_allclose(about[:3], -about[3:])  # both ways
     assert_allclose(spread[::2], -spread[1::2])
     most = np.abs(about) / [20.0, 20.0, 5e3]
     assert ((most > 0.3) & (most < 1.0 + 1e-9)).any(axis=1).all()
-    sides = about[::2] / np.sqrt(np.diag(covariance))
+    sides = about[:3] / np.sqrt(np.diag(covariance))
     sides /= np.linalg.norm(sides, axis=1, keepdims=True)
     assert_allclose(sides @ sides.T, np.eye(3), atol=1e-9)
     assert (np.abs(spread[:, [0, 2]]) <= 8.0).all()
