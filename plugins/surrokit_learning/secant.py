@@ -42,7 +42,7 @@ def search_by_outputs(
     low = rows.take(np.argsort(rows.values, kind="stable")[: -(-len(rows) // 2)])
     low, modes, spent = low.take(np.isfinite(low.values)), None, 0
     for _ in range(searches):
-        if not len(low) or room < spent:
+        if not len(low) or room < spent or not (modes is None or modes.converged.all()):
             break
         away = np.zeros(len(low))  # of ends so far
         if modes is not None:
@@ -72,7 +72,7 @@ def secant_search(
     """
     outputs, values = _read(begin)
     at, value, output, dim = begin.positions[0], values[0], outputs[0], len(scales)
-    most = min(20 + 5 * dim, room)
+    most = min(20 + 10 * dim, room)
     steps, failures, n = FIRST * scales, FAILURES, 0
     radius: float = 1.0
     while True:
@@ -82,21 +82,20 @@ def secant_search(
             n += dim
         gradient, matrix = _derivatives(energy, at, output, jacobian)
         if not (np.isfinite(gradient).all() and np.isfinite(matrix).all()):  # they overflowed
-            return _ended(at, value, np.diag(1.0 / np.square(scales))), n
+            return _ended(at, value, np.diag(1.0 / np.square(scales)), converged=False), n
         left = -0.5 * gradient @ step_within(gradient, matrix, scales, np.inf)
         led = leads_to(known, at, value, gradient)
         if known is not None and led is not None:
             return known.take(np.array([led])), n
-        if (left < NEAR and exact) or n >= most:
-            return _ended(at, value, matrix), n
+        converged = bool(left < NEAR) and exact
+        if converged or n >= most:
+            return _ended(at, value, matrix, converged=converged), n
         step = step_within(gradient, matrix, scales, radius)
         expected = -(gradient @ step + 0.5 * step @ matrix @ step)
         found, at_step = _read((yield (at + step)[None]))
         n, gain, length = n + 1, value - at_step[0], float(np.linalg.norm(step / scales))
-        if np.isfinite(found).all():  # the secant along the step
-            along = step / np.square(scales)
-            missed = found[0] - output - jacobian @ step
-            jacobian = jacobian + np.outer(missed, along / (step @ along))
+        if np.isfinite(found).all():
+            jacobian = _with_secant(jacobian, step, found[0] - output, scales)
         if gain >= 0.7 * expected:
             radius = min(max(radius, 2.0 * length), 3.0)  # a density may have no mode
         elif gain < 0.1 * expected:
@@ -118,9 +117,23 @@ def _derivatives(
     return by_output[0] @ jacobian + by_position[0], matrix
 
 
-def _ended(at: FloatArray, value: float, matrix: FloatArray) -> Modes:
+def _with_secant(
+    jacobian: FloatArray, step: FloatArray, change: FloatArray, scales: FloatArray
+) -> FloatArray:
+    """Return a Jacobian (m, dim) that gives the change of outputs (m,) along a step (dim,)."""
+    along = step / np.square(scales)
+    return jacobian + np.outer(change - jacobian @ step, along / (step @ along))
+
+
+def _ended(at: FloatArray, value: float, matrix: FloatArray, *, converged: bool) -> Modes:
     covariances = inverse_curvature(matrix)[None]
-    return Modes(positions=at[None], values=np.array([value]), covariances=covariances, ended=[1])
+    return Modes(
+        positions=at[None],
+        values=np.array([value]),
+        covariances=covariances,
+        ended=[1],
+        converged=np.array([converged]),
+    )
 
 
 def _join(modes: Modes, more: Modes) -> Modes:
@@ -129,6 +142,7 @@ def _join(modes: Modes, more: Modes) -> Modes:
         values=np.concatenate([modes.values, more.values]),
         covariances=np.concatenate([modes.covariances, more.covariances]),
         ended=np.concatenate([modes.ended, more.ended]),
+        converged=np.concatenate([modes.converged, more.converged]),
     )
 
 
