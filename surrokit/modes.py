@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -119,6 +120,15 @@ class Modes:
     concave: bool = False
     places: FloatArray = attrs.Factory(lambda self: self.positions, True)
     evidences: Evidences | None = None
+
+    @classmethod
+    def join(cls, parts: Sequence[Modes]) -> Modes:
+        """Return the modes of at least one part after another."""
+        names = ("positions", "values", "covariances", "ended", "converged", "places")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(each, name) for each in parts]) for name in names
+        }
+        return attrs.evolve(parts[0], evidences=None, **arrays)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -235,12 +235,7 @@ class _Elsewhere:
                 found.append(find_modes(search.fitted, search.positions[few]))
         if not found:
             return
-        modes = Modes(
-            positions=np.concatenate([each.positions for each in found]),
-            values=np.concatenate([each.values for each in found]),
-            covariances=np.concatenate([each.covariances for each in found]),
-            ended=np.concatenate([each.ended for each in found]),
-        )
+        modes = Modes.join(found)
         first = self.searches[0]
         if len(modes) > 1:  # a process may have a mode that is none
             values = evaluate_alone(first.potential, modes.positions)

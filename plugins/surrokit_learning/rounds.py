@@ -73,11 +73,12 @@ class Rounds:
 
     The first points are draws of the Laplace approximation at modes that searches find from the
     chains' starts. Without gradients they are spread over a box: where the target expects itself to
-    be, or 2 to either side of the best start. Then each round
-    runs a sampler on the surrogate, which is free, evaluates the target where its chains end, and
-    so sees, at points that the surrogate has not learnt from, what the exact decision will make of
-    its draws. It ends when that is good enough. Where draws of earlier runs say that a surrogate of
-    all their evaluations is good, nothing is evaluated.
+    be, or 2 to either side of the best start. Where these lie far above each other, searches by the
+    outputs of a forward map lead to modes, three unless ``searches`` is given, and the next points
+    lie about these. Then each round runs a sampler on the surrogate, which is free, evaluates the
+    target where its chains end, and so sees, at points that the surrogate has not learnt from, what
+    the exact decision will make of its draws. It ends when that is good enough. Where draws of
+    earlier runs say that a surrogate of all their evaluations is good, nothing is evaluated.
 
     Parameters
     ----------

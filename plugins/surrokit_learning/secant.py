@@ -57,7 +57,7 @@ def search_by_outputs(
         elif k is not None:
             modes = attrs.evolve(modes, ended=modes.ended + np.eye(len(modes), dtype=int)[k])
         else:
-            modes = _join(modes, end)
+            modes = Modes.join([modes, end])
     assert modes is not None
     modes = modes.take(np.argsort(modes.values, kind="stable"))
     return modes.take(modes.matters)
@@ -133,16 +133,6 @@ def _ended(at: FloatArray, value: float, matrix: FloatArray, *, converged: bool)
         covariances=covariances,
         ended=[1],
         converged=np.array([converged]),
-    )
-
-
-def _join(modes: Modes, more: Modes) -> Modes:
-    return Modes(
-        positions=np.concatenate([modes.positions, more.positions]),
-        values=np.concatenate([modes.values, more.values]),
-        covariances=np.concatenate([modes.covariances, more.covariances]),
-        ended=np.concatenate([modes.ended, more.ended]),
-        converged=np.concatenate([modes.converged, more.converged]),
     )
 
 

@@ -163,12 +163,22 @@ class Parameters:
         """Return ``dim`` unbounded numbers called q[0], q[1], ..."""
         return cls({"q": Parameter((dim,))})
 
+    def demand(self, names: Iterable[str]) -> None:
+        """Raise ConfigurationError unless each name is that of a parameter as a whole."""
+        self.find(names)
+        for name in names:
+            if name not in self.specs:
+                raise ConfigurationError(
+                    f"{name!r} is a single number, and a prior is one of each number of a "
+                    f"parameter; name one of {', '.join(self.specs)}"
+                )
+
     def with_priors(self, priors: Mapping[str, Distribution]) -> Parameters:
         """Return parameters with other priors of those that are named, within their bounds.
 
         ConfigurationError is raised if a name or a prior is none.
         """
-        self.find(priors)
+        self.demand(priors)
         return Parameters(
             {
                 name: attrs.evolve(spec, prior=priors.get(name, spec.prior))

@@ -47,7 +47,7 @@ def prior_laws(
 
     ConfigurationError is raised if one cannot be drawn from.
     """
-    parameters.find(given)  # or an error
+    parameters.demand(given)
     known = dict.fromkeys(parameters.specs)
     for where, prior in energy.prior.parts:
         for name, place in parameters.slices().items():

@@ -155,6 +155,19 @@ def test_what_a_posterior_cannot_be_made_of_is_refused():
             shared.posterior(parameters=other)
 
 
+@pytest.mark.parametrize("of", ["log_likelihood", "forward"])
+def test_priors_by_name_are_of_whole_parameters(of):
+    """One of a single number was left out without a word."""
+    shared = sk.model(**{of: np.sum}, dim=2)
+    observed = {"data": [0.0], "noise_sd": 1.0} if of == "forward" else {}
+    for name, message in (
+        ("q[0]", "'q\\[0\\]' is a single number"),
+        ("b", "no parameter is named"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            shared.posterior(**observed, prior={name: scipy.stats.norm()})
+
+
 def test_evaluations_of_a_run_that_starts_from_a_file_belong_to_the_model(tmp_path):
     decay = Decay()
     path, observed = tmp_path / "a", {"data": DATA, "noise_sd": 0.1}
