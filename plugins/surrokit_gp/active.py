@@ -25,7 +25,7 @@ from surrokit.interfaces import (
 )
 from surrokit.kernel.kernel import Binding, warm_up
 from surrokit.limits import one_thread
-from surrokit.mode.starts import spread_positions
+from surrokit.mode.starts import SPREAD, spread_positions
 from surrokit.modes import Modes
 from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
@@ -58,6 +58,7 @@ HOTTEST = 3.0  # highest temperature at which points are looked for
 WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
 SHRINK = 0.7  # of the coordinates about the best point, where no process could be fitted
 LEAST_PART = 0.3  # of them, where the last points were far too high
+REACHES = (4.0 * SPREAD, 8.0 * SPREAD)  # in spreads, of values far away, where nothing is declared
 SEVERAL = 3  # points of a batch at least
 
 
@@ -206,8 +207,9 @@ class _Elsewhere:
         elif self.searches[-1].fitted is None:
             return False
         if not len(self.probes) and self._n_probes:
-            at = first.positions[: first.n_starts]
-            self.probes = spread_positions(first.potential, rng, self._n_probes, at)
+            at, n = first.positions[: first.n_starts], self._n_probes // 2
+            sets = (spread_positions(first.potential, rng, n, at, reach) for reach in REACHES)
+            self.probes = np.concatenate(list(sets))
             self.probed = evaluate_alone(first.potential, self.probes)
         if self._led or self._most - self.n_evaluated < 3 * len(first.best) + 4:
             return False

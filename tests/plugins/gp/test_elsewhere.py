@@ -39,6 +39,19 @@ def test_two_normals_in_a_hundred_values_are_weighed_rightly():
 
 
 @pytest.mark.long
+def test_values_far_away_are_spread_over_widening_scales():
+    """Starts lie within 2 of zero where nothing is declared, and nothing says where modes are."""
+    evaluated = []
+
+    def log_density(q):
+        evaluated.append(np.abs(q).max())
+        return -0.5 * q @ q
+
+    sample(log_density, 1, dim=5, calls=200)
+    assert 8.0 < max(evaluated) <= 16.0
+
+
+@pytest.mark.long
 def test_heavy_tails_are_no_other_mode():
     run = sample(student, 1)
     assert len(run.modes) == 1
