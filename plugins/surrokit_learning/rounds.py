@@ -49,6 +49,9 @@ from surrokit_learning.modes_search import Limits, ModeSearch
 from surrokit_learning.secant import search_by_outputs
 from surrokit_learning.survey import Survey
 
+Rest: TypeAlias = Generator[Explored, None, None]
+"""Iterations."""
+
 Steps: TypeAlias = Generator[Explored, None, Queue]
 """Iterations, and what is to be evaluated after them."""
 
@@ -141,6 +144,13 @@ class Rounds:
             queue = yield from self._follow(first, known, start, rng)
         else:
             queue = yield from (self._recall if recalls else self._search)(known, start, rng)
+        # the time of a round, and not the calls, grows with the number of modes
+        n_modes = 1 if known.several is None else len(known.several)
+        wide = attrs.evolve(self, batch=max(self.batch, JUDGES * n_modes))
+        yield from wide._go_on(known, start, queue, rng)
+
+    def _go_on(self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator) -> Rest:
+        """Make rounds until V is good, or all is spent."""
         while not known.over:
             if not len(queue):  # there was no surrogate, or none to draw from
                 queue = queue.refill(*known.design(rng))
