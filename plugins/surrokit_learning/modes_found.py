@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
 from surrokit.mode.descent import Mode, spectrum
 from surrokit.modes import Modes
-from surrokit.potentials import Potential
+from surrokit.potentials import Potential, with_gradient
 from surrokit.types import FloatArray
 
 WIDE = 20.0
@@ -55,6 +56,77 @@ def valley_of(
         else:
             return k, calls
     return None, calls
+
+
+def bent_valley_of(
+    exact: Potential, ends: Sequence[Mode], found: Mode, covariance: FloatArray, most: int
+) -> tuple[int | None, int]:
+    """Return the known end that lies in the same curved valley as one found; and the gradients.
+
+    Such are looked for within three of the largest standard deviations of its ``covariance``, from
+    the nearest, of the same height.
+    """
+    width, calls = float(np.sqrt(np.linalg.eigvalsh(covariance)[-1])), 0
+    away = np.array([np.linalg.norm(end.position - found.position) for end in ends])
+    for k in np.argsort(away, kind="stable"):
+        end = ends[int(k)]
+        if away[k] > 3.0 * width or abs(end.value - found.value) > 0.5 or calls >= most:
+            continue
+        level = max(end.value, found.value) + 0.05
+        leads, taken = _bends(exact, end.position, found.position, level, most - calls, HALVINGS)
+        calls += taken
+        if leads:
+            return int(k), calls
+    return None, calls
+
+
+HALVINGS = 3
+"""Times that a way along a curved valley is halved."""
+
+
+def _bends(
+    exact: Potential, one: FloatArray, other: FloatArray, level: float, most: int, halvings: int
+) -> tuple[bool, int]:
+    """Return whether a valley below a level joins two positions (dim,); and the gradients taken.
+
+    Its middle is looked for by a descent in the plane between the two.
+    """
+    from scipy.optimize import minimize
+
+    if most <= 0:
+        return False, 0
+    middle, apart = 0.5 * (one + other), other - one
+    plane = np.linalg.svd(apart[None])[2][1:]  # (dim - 1, dim)
+    seen: list[tuple[float, FloatArray]] = []
+
+    def both(c: FloatArray) -> tuple[float, FloatArray]:
+        at = middle + c @ plane
+        value, gradient = with_gradient(exact).value_and_gradient(at[None])
+        seen.append((float(value[0]), at))
+        return float(value[0]), np.nan_to_num(plane @ gradient[0])
+
+    def stop(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun <= level:
+            raise StopIteration
+
+    with np.errstate(all="ignore"):
+        start = np.zeros(len(plane))
+        if not both(start)[0] <= level and len(plane) and most > 1:
+            limits = {"maxfun": min(most - 1, 12)}
+            minimize(both, start, jac=True, method="L-BFGS-B", callback=stop, options=limits)
+    calls, (value, at) = len(seen), min(seen, key=lambda each: each[0])
+    if not value <= level:
+        return False, calls
+    if len(seen) == 1 and halvings < HALVINGS:  # straight enough; at first there is a hill
+        return True, calls
+    if not halvings:
+        return False, calls
+    for end in (one, other):
+        leads, taken = _bends(exact, end, at, level, most - calls, halvings - 1)
+        calls += taken
+        if not leads:
+            return False, calls
+    return True, calls
 
 
 def leads_to(

@@ -22,6 +22,7 @@ from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
     WIDE,
+    bent_valley_of,
     inverse_curvature,
     leads_to,
     predicted_covariance,
@@ -314,6 +315,12 @@ class ModeSearch:
                 most = self._limits.total - self.n_evaluated
                 led, calls = valley_of(self._exact, self._ends, found, most)
                 search.calls += calls
+            if led is None and self._ends:
+                covariance = self._covariance_of(found, [search.rows])
+                led, calls = bent_valley_of(
+                    self._exact, self._ends, found, covariance, most - calls
+                )
+                search.calls += calls
             if led is None and self._goes_on(search):
                 return False
             if led is None:
@@ -390,10 +397,12 @@ class ModeSearch:
         return True
 
     def _covariance(self, k: int) -> FloatArray:
-        end = self._ends[k]
+        rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
+        return self._covariance_of(self._ends[k], rows)
+
+    def _covariance_of(self, end: Mode, rows: list[Evaluations]) -> FloatArray:
         if (curvature := _curvature_of(end)) is not None:
             return inverse_curvature(curvature)
-        rows = [rows for rows, led in zip(self._rows, self.led, strict=True) if led == k]
         rows_there = Evaluations.join(rows, self._exact.dim)
         return predicted_covariance(end.position, end.gradient, rows_there)
 

@@ -23,6 +23,7 @@ from surrokit.testing.targets import Gaussian
 from surrokit_learning.approach import quotas
 from surrokit_learning.draws import normal_design
 from surrokit_learning.modes_found import (
+    bent_valley_of,
     leads_to,
     predicted_covariance,
     same_mode,
@@ -508,6 +509,58 @@ def test_a_search_that_stopped_short_in_a_valley_found_no_mode_of_its_own(most, 
     two = TwoNormals()
     known, other = end_at(two, *-two.away), end_at(two, *two.away)
     assert valley_of(two, (known,), other, 9) == (None, 1)
+
+
+class Ring:
+    """A ring of radius 10 and width 1, which is cut by a gap unless it is whole."""
+
+    dim, capabilities = 2, frozenset({"gradient"})
+
+    def __init__(self, gap=0.0):
+        self.gap = gap
+
+    def value(self, q):
+        """Return the potential: the gap is a hill about (10, 0)."""
+        hill = self.gap * np.exp(-0.5 * np.square(q - [10.0, 0.0]).sum(axis=1))
+        return 0.5 * (np.linalg.norm(q, axis=1) - 10.0) ** 2 + hill
+
+    def value_and_gradient(self, q):
+        hill = self.gap * np.exp(-0.5 * np.square(q - [10.0, 0.0]).sum(axis=1))
+        radius = np.linalg.norm(q, axis=1)[:, None]
+        return self.value(q), (1.0 - 10.0 / radius) * q - hill[:, None] * (q - [10.0, 0.0])
+
+
+def on_ring(potential, angle):
+    return end_at(potential, 10.0 * np.cos(angle), 10.0 * np.sin(angle))
+
+
+FLAT = np.diag([1.0, 100.0])
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(0.0, 0), (5.0, None)])
+def test_ends_in_one_curved_valley_are_one_mode(gap, expected):
+    ring = Ring(gap)
+    known, late = on_ring(ring, -0.6), on_ring(ring, 0.6)
+    assert valley_of(ring, (known,), late, 9)[0] is None
+    found, calls = bent_valley_of(ring, (known,), late, FLAT, 99)
+    assert found == expected
+    assert 0 < calls < 60
+
+
+def test_no_curved_valley_is_looked_for_far_away_at_another_height_or_without_calls():
+    ring = Ring()
+    known, late = on_ring(ring, -0.6), on_ring(ring, 0.6)
+    assert bent_valley_of(ring, (known,), late, np.eye(2), 99) == (None, 0)
+    assert bent_valley_of(ring, (known,), late, FLAT, 0) == (None, 0)
+    other = attrs.evolve(late, value=late.value + 1.0)
+    assert bent_valley_of(ring, (known,), other, FLAT, 99) == (None, 0)
+
+
+def test_two_modes_are_in_no_curved_valley():
+    two = TwoNormals()
+    known, other = end_at(two, *-two.away), end_at(two, *two.away)
+    wide = 100.0 * np.eye(two.dim)
+    assert bent_valley_of(two, (known,), other, wide, 99)[0] is None
 
 
 @attrs.define(eq=False)
