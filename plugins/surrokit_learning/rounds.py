@@ -49,9 +49,6 @@ from surrokit_learning.modes_search import Limits, ModeSearch
 from surrokit_learning.secant import search_by_outputs
 from surrokit_learning.survey import Survey
 
-Rest: TypeAlias = Generator[Explored, None, None]
-"""Iterations."""
-
 Steps: TypeAlias = Generator[Explored, None, Queue]
 """Iterations, and what is to be evaluated after them."""
 
@@ -96,7 +93,7 @@ class Rounds:
         Exact evaluations at most; None for 100 + 10 dim with gradients, beside those of the search
         for the mode, and 200 + 20 dim without.
     batch
-        Points in a round.
+        Points in a round; of several modes five for each at least.
     acceptance
         Predicted acceptance of independent draws that is good enough; without gradients on average
         over three rounds.
@@ -149,7 +146,9 @@ class Rounds:
         wide = attrs.evolve(self, batch=max(self.batch, JUDGES * n_modes))
         yield from wide._go_on(known, start, queue, rng)
 
-    def _go_on(self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator) -> Rest:
+    def _go_on(
+        self, known: Survey, start: Start, queue: Queue, rng: np.random.Generator
+    ) -> Iterator[Explored]:
         """Make rounds until V is good, or all is spent."""
         while not known.over:
             if not len(queue):  # there was no surrogate, or none to draw from

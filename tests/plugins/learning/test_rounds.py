@@ -228,6 +228,13 @@ def test_chains_are_shared_out_among_modes_by_what_these_weigh():
     assert_allclose(drive.found.modes.masses, [0.982, 0.018], atol=0.01)
 
 
+def test_a_round_has_points_at_each_mode_however_small_it_was_asked_to_be():
+    places = [[1.0, 0.3], [-0.4, 1.2], [2.0, -1.0], [-0.1, 1.0]]
+    drive = Drive(TwoWells(higher=1.0), explorer(batch=4, evaluations=150), places).run()
+    assert len(drive.found.modes) == 2
+    assert max(drive.paid[drive.n_first + 1 :]) == 2 * JUDGES
+
+
 # --- when it ends ---
 
 
