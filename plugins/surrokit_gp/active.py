@@ -31,6 +31,7 @@ from surrokit.potentials import FullPotential, Potential
 from surrokit.surrogate.quality import expected_acceptance
 from surrokit.surrogate.whitening import Whitening
 from surrokit.targets.bounds import between_of
+from surrokit.targets.scaling import is_undeclared
 from surrokit.types import BoolArray, Capabilities, FloatArray, IntArray
 from surrokit_gp.bend import Bend
 from surrokit_gp.coordinates import (
@@ -58,7 +59,7 @@ HOTTEST = 3.0  # highest temperature at which points are looked for
 WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
 SHRINK = 0.7  # of the coordinates about the best point, where no process could be fitted
 LEAST_PART = 0.3  # of them, where the last points were far too high
-REACHES = (4.0 * SPREAD, 8.0 * SPREAD)  # in spreads, of values far away, where nothing is declared
+REACHES = (4.0 * SPREAD, 8.0 * SPREAD)  # of values far away; the second where nothing is declared
 SEVERAL = 3  # points of a batch at least
 
 
@@ -207,9 +208,11 @@ class _Elsewhere:
         elif self.searches[-1].fitted is None:
             return False
         if not len(self.probes) and self._n_probes:
-            at, n = first.positions[: first.n_starts], self._n_probes // 2
-            sets = (spread_positions(first.potential, rng, n, at, reach) for reach in REACHES)
-            self.probes = np.concatenate(list(sets))
+            at, exact = first.positions[: first.n_starts], first.potential
+            reaches = REACHES if is_undeclared(exact) else REACHES[:1]
+            n = self._n_probes // len(reaches)
+            sets = [spread_positions(exact, rng, n, at, reach) for reach in reaches]
+            self.probes = np.concatenate(sets)
             self.probed = evaluate_alone(first.potential, self.probes)
         if self._led or self._most - self.n_evaluated < 3 * len(first.best) + 4:
             return False

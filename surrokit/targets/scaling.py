@@ -57,6 +57,15 @@ def expected(target: Potential) -> Pair:
     return np.where(far, centre, 0.0), np.where(far, spread, 1.0)
 
 
+def is_undeclared(target: Potential) -> bool:
+    """Return whether no prior, no plausible range and no starts say where any number lies."""
+    of, parameters = transform_of(target), parameters_of(target)
+    starts = can.INITIAL in target.capabilities
+    if starts or isinstance(of, ModelMap) or of.n_user != parameters.dim:
+        return False
+    return bool(np.isnan(_declared(target, parameters)[0]).all())
+
+
 def _declared(target: Potential, parameters: Parameters) -> Pair:
     """Return ends of the range of each number on the line, NaN where nothing is declared."""
     plausible = find_within(target, "plausible", Plausible)

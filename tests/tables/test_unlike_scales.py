@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import surrokit as sk
-from surrokit.targets.scaling import scaled
+from surrokit.targets.scaling import is_undeclared, scaled
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -168,3 +168,16 @@ def test_a_prior_that_is_wide_about_zero_moves_no_start():
     target = sk.potential(lambda q: 0.5 * float(q @ q), parameters=parameters)
     run = sk.sample(target, sampler="random-walk", warmup=1, draws=1, seed=10, progress=False)
     assert np.abs(run.draws).max() < 20.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "undeclared"),
+    [
+        ({"dim": 2}, True),
+        ({"parameters": {"a": None, "b": (0.0, None)}}, True),
+        ({"parameters": {"a": None, "b": stats.norm(0.0, 1.0)}}, False),
+        ({"parameters": {"a": None}, "plausible": {"a": (-1.0, 1.0)}}, False),
+    ],
+)
+def test_a_prior_or_a_plausible_range_says_where_numbers_lie(settings, undeclared):
+    assert is_undeclared(sk.potential(lambda q: 0.0, **settings)) == undeclared
