@@ -22,6 +22,10 @@ lies about it.
 """
 
 
+HALVINGS = 3
+"""Times that a way along a curved valley is halved."""
+
+
 def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | None:
     """Return the mode that a ``position (dim,)`` of potential ``value`` is; None for another.
 
@@ -58,10 +62,10 @@ def valley_of(
     return None, calls
 
 
-def bent_valley_of(
+def curved_valley_of(
     exact: Potential, ends: Sequence[Mode], found: Mode, covariance: FloatArray, most: int
 ) -> tuple[int | None, int]:
-    """Return the known end that lies in the same curved valley as one found; and the gradients.
+    """Return the known end in the same curved valley as one found; and the gradients taken.
 
     Such are looked for within three of the largest standard deviations of its ``covariance``, from
     the nearest, of the same height.
@@ -73,18 +77,14 @@ def bent_valley_of(
         if away[k] > 3.0 * width or abs(end.value - found.value) > 0.5 or calls >= most:
             continue
         level = max(end.value, found.value) + 0.05
-        leads, taken = _bends(exact, end.position, found.position, level, most - calls, HALVINGS)
+        leads, taken = _joins(exact, end.position, found.position, level, most - calls, HALVINGS)
         calls += taken
         if leads:
             return int(k), calls
     return None, calls
 
 
-HALVINGS = 3
-"""Times that a way along a curved valley is halved."""
-
-
-def _bends(
+def _joins(
     exact: Potential, one: FloatArray, other: FloatArray, level: float, most: int, halvings: int
 ) -> tuple[bool, int]:
     """Return whether a valley below a level joins two positions (dim,); and the gradients taken.
@@ -122,7 +122,7 @@ def _bends(
     if not halvings:
         return False, calls
     for end in (one, other):
-        leads, taken = _bends(exact, end, at, level, most - calls, halvings - 1)
+        leads, taken = _joins(exact, end, at, level, most - calls, halvings - 1)
         calls += taken
         if not leads:
             return False, calls

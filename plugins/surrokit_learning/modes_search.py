@@ -22,7 +22,7 @@ from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
     WIDE,
-    bent_valley_of,
+    curved_valley_of,
     inverse_curvature,
     leads_to,
     predicted_covariance,
@@ -317,7 +317,7 @@ class ModeSearch:
                 search.calls += calls
             if led is None and self._ends:
                 covariance = self._covariance_of(found, [search.rows])
-                led, calls = bent_valley_of(
+                led, calls = curved_valley_of(
                     self._exact, self._ends, found, covariance, most - calls
                 )
                 search.calls += calls

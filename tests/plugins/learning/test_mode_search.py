@@ -23,7 +23,7 @@ from surrokit.testing.targets import Gaussian
 from surrokit_learning.approach import quotas
 from surrokit_learning.draws import normal_design
 from surrokit_learning.modes_found import (
-    bent_valley_of,
+    curved_valley_of,
     leads_to,
     predicted_covariance,
     same_mode,
@@ -542,7 +542,7 @@ def test_ends_in_one_curved_valley_are_one_mode(gap, expected):
     ring = Ring(gap)
     known, late = on_ring(ring, -0.6), on_ring(ring, 0.6)
     assert valley_of(ring, (known,), late, 9)[0] is None
-    found, calls = bent_valley_of(ring, (known,), late, FLAT, 99)
+    found, calls = curved_valley_of(ring, (known,), late, FLAT, 99)
     assert found == expected
     assert 0 < calls < 60
 
@@ -550,17 +550,17 @@ def test_ends_in_one_curved_valley_are_one_mode(gap, expected):
 def test_no_curved_valley_is_looked_for_far_away_at_another_height_or_without_calls():
     ring = Ring()
     known, late = on_ring(ring, -0.6), on_ring(ring, 0.6)
-    assert bent_valley_of(ring, (known,), late, np.eye(2), 99) == (None, 0)
-    assert bent_valley_of(ring, (known,), late, FLAT, 0) == (None, 0)
+    assert curved_valley_of(ring, (known,), late, np.eye(2), 99) == (None, 0)
+    assert curved_valley_of(ring, (known,), late, FLAT, 0) == (None, 0)
     other = attrs.evolve(late, value=late.value + 1.0)
-    assert bent_valley_of(ring, (known,), other, FLAT, 99) == (None, 0)
+    assert curved_valley_of(ring, (known,), other, FLAT, 99) == (None, 0)
 
 
 def test_two_modes_are_in_no_curved_valley():
     two = TwoNormals()
     known, other = end_at(two, *-two.away), end_at(two, *two.away)
     wide = 100.0 * np.eye(two.dim)
-    assert bent_valley_of(two, (known,), other, wide, 99)[0] is None
+    assert curved_valley_of(two, (known,), other, wide, 99)[0] is None
 
 
 @attrs.define(eq=False)
