@@ -67,14 +67,14 @@ def curved_valley_of(
 ) -> tuple[int | None, int]:
     """Return the known end in the same curved valley as one found; and the gradients taken.
 
-    Such are looked for within six of the largest standard deviations of its ``covariance``, from
+    Such are looked for within five of the largest standard deviations of its ``covariance``, from
     the nearest, of the same height.
     """
     width, calls = float(np.sqrt(np.linalg.eigvalsh(covariance)[-1])), 0
     away = np.array([np.linalg.norm(end.position - found.position) for end in ends])
     for k in np.argsort(away, kind="stable"):
         end = ends[int(k)]
-        if away[k] > 6.0 * width or abs(end.value - found.value) > 0.5 or calls >= most:
+        if away[k] > 5.0 * width or abs(end.value - found.value) > 0.5 or calls >= most:
             continue
         level = max(end.value, found.value) + 0.05
         leads, taken = _joins(exact, end.position, found.position, level, most - calls, HALVINGS)
