@@ -59,7 +59,7 @@ HOTTEST = 3.0  # highest temperature at which points are looked for
 WARM = 2.0  # temperature of every second batch at least: plain draws do not reach tails
 SHRINK = 0.7  # of the coordinates about the best point, where no process could be fitted
 LEAST_PART = 0.3  # of them, where the last points were far too high
-REACHES = (4.0 * SPREAD, 8.0 * SPREAD)  # of values far away; the second where nothing is declared
+FARTHER = 8.0 * SPREAD  # reach of half of the values far away, where nothing is declared
 SEVERAL = 3  # points of a batch at least
 
 
@@ -209,11 +209,11 @@ class _Elsewhere:
             return False
         if not len(self.probes) and self._n_probes:
             at, exact = first.positions[: first.n_starts], first.potential
-            reaches = REACHES if is_undeclared(exact) else REACHES[:1]
+            reaches = (None, FARTHER) if is_undeclared(exact) else (None,)
             n = self._n_probes // len(reaches)
             sets = [spread_positions(exact, rng, n, at, reach) for reach in reaches]
             self.probes = np.concatenate(sets)
-            self.probed = evaluate_alone(first.potential, self.probes)
+            self.probed = evaluate_alone(exact, self.probes)
         if self._led or self._most - self.n_evaluated < 3 * len(first.best) + 4:
             return False
         lower = np.flatnonzero(self._are_lower(self.searches, self.probes, self.probed))

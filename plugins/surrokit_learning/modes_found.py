@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
-from scipy.optimize import OptimizeResult
 
+from surrokit.capabilities import GRADIENT
+from surrokit.errors import NumericalError
 from surrokit.interfaces import Evaluations
 from surrokit.limits import check_deadline
-from surrokit.mode.descent import Mode, spectrum
+from surrokit.mode.descent import Mode, descend, spectrum
 from surrokit.modes import Modes
 from surrokit.potentials import Potential, with_gradient
-from surrokit.types import FloatArray
+from surrokit.types import Capabilities, FloatArray, Pair
 
 WIDE = 20.0
 """Nats above the least potential, beside one for each dimension, up to which a point is plausible.
@@ -20,7 +22,6 @@ WIDE = 20.0
 Draws of a normal target lie dim / 2 above it on average; the rest is for surrogates to learn what
 lies about it.
 """
-
 
 HALVINGS = 3
 """Times that a way along a curved valley is halved."""
@@ -91,42 +92,46 @@ def _joins(
 
     Its middle is looked for by a descent in the plane between the two.
     """
-    from scipy.optimize import minimize
-
     if most <= 0:
         return False, 0
-    middle, apart = 0.5 * (one + other), other - one
-    plane = np.linalg.svd(apart[None])[2][1:]  # (dim - 1, dim)
-    seen: list[tuple[float, FloatArray]] = []
-
-    def both(c: FloatArray) -> tuple[float, FloatArray]:
-        at = middle + c @ plane
-        value, gradient = with_gradient(exact).value_and_gradient(at[None])
-        seen.append((float(value[0]), at))
-        return float(value[0]), np.nan_to_num(plane @ gradient[0])
-
-    def stop(intermediate_result: OptimizeResult) -> None:
-        if intermediate_result.fun <= level:
-            raise StopIteration
-
-    with np.errstate(all="ignore"):
-        start = np.zeros(len(plane))
-        if not both(start)[0] <= level and len(plane) and most > 1:
-            limits = {"maxfun": min(most - 1, 12)}
-            minimize(both, start, jac=True, method="L-BFGS-B", callback=stop, options=limits)
-    calls, (value, at) = len(seen), min(seen, key=lambda each: each[0])
-    if not value <= level:
-        return False, calls
-    if len(seen) == 1 and halvings < HALVINGS:  # straight enough; at first there is a hill
-        return True, calls
+    plane, middle = _Plane(exact, (other - one) / np.linalg.norm(other - one)), 0.5 * (one + other)
+    try:
+        low = descend(plane, middle, max_calls=min(most, 12), until=lambda _, u, __: u <= level)
+    except NumericalError:
+        return False, 1
+    if not low.value <= level:
+        return False, low.calls
+    if low.calls == 1 and halvings < HALVINGS:  # straight enough; at first there is a hill
+        return True, low.calls
     if not halvings:
-        return False, calls
+        return False, low.calls
+    calls = low.calls
     for end in (one, other):
-        leads, taken = _joins(exact, end, at, level, most - calls, halvings - 1)
+        leads, taken = _joins(exact, end, low.position, level, most - calls, halvings - 1)
         calls += taken
         if not leads:
             return False, calls
     return True, calls
+
+
+@attrs.frozen(eq=False)
+class _Plane:
+    """A potential, with its gradient in the plane across a direction (dim,) of length 1."""
+
+    exact: Potential
+    along: FloatArray
+    capabilities: Capabilities = frozenset({GRADIENT})
+
+    @property
+    def dim(self) -> int:
+        return len(self.along)
+
+    def value(self, positions: FloatArray) -> FloatArray:
+        return self.exact.value(positions)
+
+    def value_and_gradient(self, positions: FloatArray) -> Pair:
+        values, gradients = with_gradient(self.exact).value_and_gradient(positions)
+        return values, gradients - np.outer(gradients @ self.along, self.along)
 
 
 def leads_to(

@@ -312,15 +312,7 @@ class ModeSearch:
         if ended and led is None and found is not None:
             led = same_mode(self._modes, found.position, found.value)
             if led is None:
-                most = self._limits.total - self.n_evaluated
-                led, calls = valley_of(self._exact, self._ends, found, most)
-                search.calls += calls
-            if led is None and self._ends:
-                covariance = self._covariance_of(found, [search.rows])
-                led, calls = curved_valley_of(
-                    self._exact, self._ends, found, covariance, most - calls
-                )
-                search.calls += calls
+                led = self._in_valley_of(search, found)
             if led is None and self._goes_on(search):
                 return False
             if led is None:
@@ -344,6 +336,17 @@ class ModeSearch:
                 concave=CONVEX in self._exact.capabilities,
             )
         return True
+
+    def _in_valley_of(self, search: _Search, found: Mode) -> int | None:
+        """Return the known end that lies in one valley with a search's, straight or curved."""
+        exact, most = self._exact, self._limits.total - self.n_evaluated
+        led, calls = valley_of(exact, self._ends, found, most)
+        if led is None and self._ends:
+            covariance = self._covariance_of(found, [search.rows])
+            led, more = curved_valley_of(exact, self._ends, found, covariance, most - calls)
+            calls += more
+        search.calls += calls
+        return led
 
     def _exchange(self, search: _Search) -> None:
         """Take note of the modes to which exchanges of numbers lead from one that is new.
