@@ -31,6 +31,12 @@ ValueOf = Callable[[FloatArray], FloatArray]
 MOST = 8000
 """Draws on each side of a bridge at most."""
 
+MOST_ERRORS = 5.0
+"""Monte Carlo errors that the two sides of a bridge may differ by."""
+
+_SMALL = 1e-3
+# by so much the largest importance weight may move their mean, however heavy their tail is
+
 _NARROW, _INNER = 0.8, 0.9
 # part of the draws' variance that a normal distribution in place of V has, and its part that is
 # kept, about the centre: it must not go on where exp(-U) ends
@@ -58,6 +64,10 @@ def bridge(
     draws alone: for t's density r and any function h, the integral of exp(-U) is
     E_r[h exp(-V) / r] / E_U[h w]. U is not evaluated at draws of the t. This is exact for any V
     whose tails are not heavier than those of U.
+
+    Both sides, weighted, are draws of one density. Where their means or squares differ by more than
+    :data:`MOST_ERRORS` Monte Carlo errors, one side has mass where the other has no draws, and the
+    difference, in standard deviations, is part of the error.
 
     Parameters
     ----------
@@ -110,7 +120,7 @@ def bridge(
     other = near.draw(len(at), rng)
     with np.errstate(over="ignore"):
         theirs = -np.asarray(potential(other)) - near.log_density(other)
-    return _solve(-ours - near.log_density(at).reshape(shape), theirs, logs)
+    return _solve(-ours - near.log_density(at).reshape(shape), theirs, logs, late, other)
 
 
 def evidence_of_surrogate(
@@ -278,7 +288,9 @@ def _estimate(value: float, variance: float, degrees: float, calls: float) -> Es
     )
 
 
-def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
+def _solve(
+    ours: FloatArray, theirs: FloatArray, logs: FloatArray, late: FloatArray, other: FloatArray
+) -> Estimate:
     """Return the bridge's estimate from log ratios of densities at both sets of draws.
 
     With x a log ratio less the logarithm sought, and as many draws on both sides, mean of
@@ -286,11 +298,11 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     rises.
     """
     highest = logs.max()
-    if pareto_k(logs.ravel()) > LARGEST_K:
-        raise NumericalError("importance weights have too heavy a tail; take a nearer potential")
     weights = np.exp(logs - highest)
     level = highest + np.log(weights.mean())
     weights /= weights.mean()
+    if weights.max() - 1.0 > _SMALL * weights.size and pareto_k(logs.ravel()) > LARGEST_K:
+        raise NumericalError("importance weights have too heavy a tail; take a nearer potential")
 
     def gap(log_constant: float) -> float:
         at_ours = (weights * expit(log_constant - ours)).mean()
@@ -304,4 +316,30 @@ def _solve(ours: FloatArray, theirs: FloatArray, logs: FloatArray) -> Estimate:
     if not np.isfinite(first):
         raise NumericalError("the chains rarely moved, and give no evidence; draw more")
     second = at_theirs.std() / at_theirs.mean() / np.sqrt(len(theirs))
-    return _estimate(found - level, first**2 + second**2, np.inf, 0.0)
+    differ = _difference(late, other, at_ours / at_ours.mean(), at_theirs / at_theirs.mean())
+    return _estimate(found - level, first**2 + second**2 + differ**2, np.inf, 0.0)
+
+
+def _difference(
+    late: FloatArray, other: FloatArray, at_ours: FloatArray, at_theirs: FloatArray
+) -> float:
+    """Return by how many sds means of draws (chains, n, dim) and (m, dim) differ, or zero.
+
+    Weights (chains, n) and (m,) have mean one. Of the coordinates, their squares and the sum of
+    these it is the largest of those that differ by more than :data:`MOST_ERRORS`.
+    """
+
+    def functions(draws: FloatArray) -> FloatArray:
+        squares = np.square(draws)
+        return np.concatenate([draws, squares, squares.sum(axis=-1, keepdims=True)], axis=-1)
+
+    centre = at_theirs @ other / len(other)
+    scale = np.sqrt(at_theirs @ np.square(other - centre) / len(other))
+    theirs = functions((other - centre) / scale)
+    mean = at_theirs @ theirs / len(theirs)
+    ours, theirs = functions((late - centre) / scale) - mean, theirs - mean
+    sds = np.sqrt(at_theirs @ np.square(theirs) / len(theirs))
+    ours, theirs = at_ours[..., None] * ours, at_theirs[:, None] * theirs
+    errors = np.hypot(mean_error(ours), mean_error(theirs[None]))
+    gaps = np.abs(ours.mean(axis=(0, 1)))
+    return float(np.max(np.where(gaps > MOST_ERRORS * errors, gaps / sds, 0.0)))

@@ -13,12 +13,14 @@ from surrokit.errors import ConfigurationError, NumericalError, ShapeError
 from surrokit.kernel.jumps import StudentT
 from surrokit.modes import Modes
 from surrokit.potentials import Straight
+from surrokit.weighted import normalizer
 from surrokit.weighted.normalizer import (
     bridge,
     evidence_of_chains,
     evidence_of_rounds,
     evidence_of_surrogate,
 )
+from surrokit.weighted.rounds import LARGEST_K, pareto_k
 
 PHI = 0.7
 
@@ -200,6 +202,41 @@ def test_a_surrogate_narrower_or_wider_than_the_target_is_not_relied_on(rng):
     assert abs(narrow.value - law.log_constant) < 5.0 * narrow.error < 0.5
     with pytest.raises(NumericalError, match="too heavy a tail"):
         bridge(lambda z: 0.1 * law.potential(z), draws, rng, exact=values)
+
+
+class Annulus:
+    """The constant density between two circles, and a surrogate that is hardly off, heavily."""
+
+    log_constant = np.log(np.pi * (1.0 - 0.6**2))
+
+    def draws(self, rng):
+        angles, radii = rng.uniform(0.0, 2.0 * np.pi, (4, 500)), rng.uniform(0.36, 1.0, (4, 500))
+        circle = np.stack([np.cos(angles), np.sin(angles)], axis=2)
+        return np.sqrt(radii)[..., None] * circle
+
+    def value(self, q):
+        radii, parts = np.linalg.norm(q, axis=1), np.arctan2(q[:, 0], q[:, 1]) / (2.0 * np.pi) + 0.5
+        inside = (radii > 0.6) & (radii < 1.0)
+        return np.where(inside, -0.001 / np.maximum(parts, 1e-3) ** 0.9, np.inf)
+
+
+def test_a_normal_where_the_draws_have_a_hole_is_told(rng, monkeypatch):
+    """The negative control is an error without the difference of the two sides."""
+    law, found = Annulus(), []
+    draws = law.draws(rng)
+    for most in (normalizer.MOST_ERRORS, np.inf):
+        monkeypatch.setattr(normalizer, "MOST_ERRORS", most)
+        found.append(evidence_of_chains(draws, np.zeros((4, 500)), np.random.default_rng(1)))
+    errors = [abs(each.value - law.log_constant) / each.error for each in found]
+    assert errors[0] < 3.0 < 5.0 < errors[1]
+
+
+def test_heavy_tails_of_weights_that_hardly_differ_are_no_obstacle(rng):
+    law = Annulus()
+    draws = law.draws(rng)
+    assert pareto_k(-law.value(draws.reshape(-1, 2))) > LARGEST_K
+    found = evidence_of_chains(draws, np.zeros((4, 500)), rng, law)
+    assert abs(found.value - law.log_constant) < 3.0 * found.error < 0.3
 
 
 def test_draws_that_no_density_at_hand_is_near_to_are_refused(rng):
