@@ -80,6 +80,7 @@ class _Search:
     leads: int | None = None  # the known mode that the rest of its way leads to
     over: bool = False
     ended: bool = False  # at a mode, known or not
+    is_news: bool = False  # whether that was not known, or not so low
 
     def gradient_at(self, position: FloatArray) -> FloatArray | None:
         """Return the gradient seen at a position (dim,); None at any other."""
@@ -117,6 +118,7 @@ class ModeSearch:
         self.led: list[int] = []
         self.calls: list[int] = []
         self._begun = 0  # searches that have begun at a start, and ended
+        self._beside = 0  # gradients of looks for curved valleys where none was
         self.lowest: Mode | None = None
         self.over = self._widened = False
         self._least = LEAST
@@ -195,7 +197,7 @@ class ModeSearch:
     @property
     def _spare(self) -> int:
         limits = self._limits
-        more = limits.spare * self._new + self._astray
+        more = limits.spare * self._new + self._astray + self._beside
         return int(min(more, max(limits.most - limits.total, 0)))
 
     @property
@@ -318,7 +320,9 @@ class ModeSearch:
             if led is None:
                 led = len(self._ends)
                 self._ends.append(found)
+                search.is_news = True
         if ended and led is not None and found is not None:
+            search.is_news |= found.value < self._ends[led].value - 0.5
             self._ends[led] = min(self._ends[led], found, key=lambda mode: mode.value)
         self.led.append(-1 if led is None else led)
         self.calls.append(search.calls)
@@ -344,7 +348,7 @@ class ModeSearch:
         if led is None and self._ends:
             covariance = self._covariance_of(found, [search.rows])
             led, more = curved_valley_of(exact, self._ends, found, covariance, most - calls)
-            calls += more
+            calls, self._beside = calls + more, self._beside + (more if led is None else 0)
         search.calls += calls
         return led
 
@@ -355,8 +359,9 @@ class ModeSearch:
         one mode then holds about the other. None is made where calls are few.
         """
         exact, found, modes = self._exact, search.found, self._modes
-        is_new = self.led.count(self.led[-1]) == 1 and self.led[-1] >= 0
-        if found is None or modes is None or not is_new or not modes.matters[-1]:
+        if found is None or modes is None or not search.is_news:
+            return
+        if not modes.matters[self.led[-1]]:  # what has no mass needs no counterpart
             return
         orders = exchanged(exact, found.position)
         if 2 * len(orders) > self._limits.beside or CONVEX in exact.capabilities:

@@ -20,6 +20,7 @@ from surrokit.mode.starts import draw_positions
 from surrokit.modes import Modes
 from surrokit.targets.differences import Differences
 from surrokit.testing.targets import Gaussian
+from surrokit_learning import modes_search
 from surrokit_learning.approach import quotas
 from surrokit_learning.draws import normal_design
 from surrokit_learning.modes_found import (
@@ -162,6 +163,35 @@ def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
         for covariance, order in zip(found.covariances, orders, strict=True)
     ]
     assert_allclose(by_label, by_label[:1] * known, atol=1e-9)
+
+
+def test_exchanges_of_a_mode_whose_depth_comes_to_light_are_as_deep(monkeypatch):
+    """The first search stops two nats above the mode; the second goes on to it."""
+    centres = np.array([[4.0, -4.0], [-4.0, 4.0]])
+
+    def both(q):
+        away = q - centres[:, None]
+        logs = -0.5 * np.square(away).sum(axis=2)
+        total = np.logaddexp(*logs)
+        return -total, np.einsum("kn,knd->nd", np.exp(logs - total), away)
+
+    def stop(exact, position, **options):
+        found = mode_of(exact, position, **options)
+        if len(search.led):
+            return found
+        values, gradients = exact.value_and_gradient(found.position[None] + [[1.4, 1.4]])
+        place = found.position + 1.4
+        return attrs.evolve(found, position=place, value=values[0], gradient=gradients[0])
+
+    mode_of = modes_search.find_mode
+    monkeypatch.setattr(modes_search, "find_mode", stop)
+    exact = sk.potential(value_and_gradient=both, dim=2, batched=True)
+    starts = np.add(centres[0], [[0.3, 0.2], [-0.5, 1.0]])
+    search = ModeSearch(exact, starts, exact.value(starts), limits(2, searches=2, beside=20))
+    while not search.over:
+        search.step(np.random.default_rng(1))
+    assert len(search.found) == 2
+    assert_allclose(search.found.values, 0.0, atol=0.01)
 
 
 @pytest.mark.parametrize(("height", "more"), [(20.0, True), (0.0, False)])
