@@ -39,7 +39,8 @@ _SMALL = 1e-3
 
 _NARROW, _INNER = 0.8, 0.9
 # part of the draws' variance that a normal distribution in place of V has, and its part that is
-# kept, about the centre: it must not go on where exp(-U) ends
+# kept, about the centre: it must not go on where exp(-U) ends. Of V what is kept is that part of a
+# normal distribution as wide as the draws
 
 
 def bridge(
@@ -156,8 +157,9 @@ def evidence_of_chains(
     """Return the logarithm of the integral of exp(-U) from exact draws alone, without a call.
 
     The bridge is to the surrogate, or to a normal distribution narrower than the draws where there
-    is none or it is less precise, without its tails (Robert and Wraith 2009,
-    doi:10.1063/1.3275622). Of several modes each has one.
+    is none or it is less precise, each without its tails (Robert and Wraith 2009,
+    doi:10.1063/1.3275622): draws say little about what a surrogate has there. Of several modes each
+    has a normal distribution.
 
     Parameters
     ----------
@@ -187,8 +189,13 @@ def evidence_of_chains(
         ]
         return np.asarray(np.log(_INNER) - np.logaddexp.reduce(logs, axis=0))
 
+    def learnt(places: FloatArray) -> FloatArray:
+        assert surrogate is not None
+        distances = np.min([law.distances(places) for law in normals.laws], axis=0)
+        return np.where(distances <= end / _NARROW, surrogate.value(places), np.inf)
+
     found: list[Estimate] = []
-    potentials: list[ValueOf] = [inner] if surrogate is None else [surrogate.value, inner]
+    potentials: list[ValueOf] = [inner] if surrogate is None else [learnt, inner]
     law = None if modes is None else jumps_of(surrogate) or normals
     for potential in potentials:
         near = potential if within is None else within(potential)

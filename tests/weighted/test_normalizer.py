@@ -231,6 +231,25 @@ def test_a_normal_where_the_draws_have_a_hole_is_told(rng, monkeypatch):
     assert errors[0] < 3.0 < 5.0 < errors[1]
 
 
+def test_mass_of_a_surrogate_where_there_are_no_draws_is_left_out(rng):
+    """A third of it lies four standard deviations away: with it there is no estimate."""
+    law = Normal(np.eye(2))
+
+    class Bumpy:
+        capabilities = frozenset()
+
+        def value(self, z):
+            bump = 2.0 * np.square(z - [3.0, 7.0]).sum(axis=1) - np.log(2.0)
+            return -np.logaddexp(-law.potential(z), -bump)
+
+    draws = law.draws(rng, 500)
+    values = law.potential(draws.reshape(-1, 2)).reshape(draws.shape[:2])
+    found = evidence_of_chains(draws, values, rng, Bumpy())
+    assert abs(found.value - law.log_constant) < 3.0 * found.error < 0.1
+    with pytest.raises(NumericalError, match="too heavy a tail"):
+        bridge(Bumpy().value, draws, rng, exact=values)
+
+
 def test_heavy_tails_of_weights_that_hardly_differ_are_no_obstacle(rng):
     law = Annulus()
     draws = law.draws(rng)
