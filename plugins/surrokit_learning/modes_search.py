@@ -226,10 +226,15 @@ class ModeSearch:
         if not self._widened and self._limits.searches is None and quick:
             self._reach = reach_of(self._exact, self.starts, mode)
             most = self._most_starts
+        reach = self._reach
+        if self._widened:  # where modes are as far out as starts others may be farther
+            known = modes.positions[modes.matters]
+            reaches = [reach_of(self._exact, self.starts[:begun], each) for each in known]
+            reach = max(filter(None, [reach, *reaches]), default=None)
         self._least = LEAST + int(quick)
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
         added = more_starts(
-            self._exact, mode, covariance, others, more, rng, self._reach, quick=quick
+            self._exact, mode, covariance, others, more, rng, reach, quick=quick
         )
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
