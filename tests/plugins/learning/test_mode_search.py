@@ -165,15 +165,39 @@ def test_exchanges_of_numbers_lead_to_other_modes(dim, alike, known):
     assert_allclose(by_label, by_label[:1] * known, atol=1e-9)
 
 
-def test_exchanges_of_a_mode_whose_depth_comes_to_light_are_as_deep(monkeypatch):
-    """The first search stops two nats above the mode; the second goes on to it."""
-    centres = np.array([[4.0, -4.0], [-4.0, 4.0]])
+def normals_at(centres):
+    """Return a potential of normals of unit covariance at centres (k, dim)."""
 
     def both(q):
         away = q - centres[:, None]
         logs = -0.5 * np.square(away).sum(axis=2)
-        total = np.logaddexp(*logs)
+        total = np.logaddexp.reduce(logs)
         return -total, np.einsum("kn,knd->nd", np.exp(logs - total), away)
+
+    return sk.potential(value_and_gradient=both, dim=centres.shape[1], batched=True)
+
+
+@pytest.mark.parametrize(("out", "reach"), [(3.9, None), (8.0, 12.0)])
+def test_later_searches_start_half_as_far_out_again_as_known_modes(monkeypatch, out, reach):
+    """First they start between -8 and 8, which is enough for modes within half of that."""
+    centres = out * np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    reaches = []
+
+    def watch(*given, quick):
+        reaches.append(given[-1])
+        return more_starts(*given, quick=quick)
+
+    monkeypatch.setattr(modes_search, "more_starts", watch)
+    found = searched(normals_at(centres), 0, limits(2, later=100), starts=np.full((1, 2), 0.5))
+    assert len(found.found) == 5
+    assert reaches[0] is None
+    assert len(reaches) > 1
+    assert {each and round(each, 2) for each in reaches[1:]} == {reach}
+
+
+def test_exchanges_of_a_mode_whose_depth_comes_to_light_are_as_deep(monkeypatch):
+    """The first search stops two nats above the mode; the second goes on to it."""
+    centres = np.array([[4.0, -4.0], [-4.0, 4.0]])
 
     def stop(exact, position, **options):
         found = mode_of(exact, position, **options)
@@ -185,7 +209,7 @@ def test_exchanges_of_a_mode_whose_depth_comes_to_light_are_as_deep(monkeypatch)
 
     mode_of = modes_search.find_mode
     monkeypatch.setattr(modes_search, "find_mode", stop)
-    exact = sk.potential(value_and_gradient=both, dim=2, batched=True)
+    exact = normals_at(centres)
     starts = np.add(centres[0], [[0.3, 0.2], [-0.5, 1.0]])
     search = ModeSearch(exact, starts, exact.value(starts), limits(2, searches=2, beside=20))
     while not search.over:
