@@ -224,18 +224,15 @@ class ModeSearch:
         # a search that creeps goes down a funnel, and others would
         quick = bool(modes.converged[0]) and self.calls[0] <= LATER
         if not self._widened and self._limits.searches is None and quick:
-            self._reach = reach_of(self._exact, self.starts, mode)
+            far = reach_of(self._exact, self.starts, mode[None])
+            self._reach = None if far is None else float(far.max())
             most = self._most_starts
-        reach = self._reach
-        if self._widened:  # where modes are as far out as starts others may be farther
-            known = modes.positions[modes.matters]
-            reaches = [reach_of(self._exact, self.starts[:begun], each) for each in known]
-            reach = max(filter(None, [reach, *reaches]), default=None)
+        reach: float | FloatArray | None = self._reach
+        if self._widened and reach is None:
+            reach = reach_of(self._exact, self.starts[:begun], modes.positions[modes.matters])
         self._least = LEAST + int(quick)
         more, others = max(most - len(self.starts), 0), self.starts[begun:]
-        added = more_starts(
-            self._exact, mode, covariance, others, more, rng, reach, quick=quick
-        )
+        added = more_starts(self._exact, mode, covariance, others, more, rng, reach, quick=quick)
         self.starts, self._widened = np.vstack([self.starts[:begun], added]), True
 
     def _begin(self) -> None:
@@ -432,7 +429,7 @@ def more_starts(
     others: FloatArray,
     n: int,
     rng: np.random.Generator,
-    reach: float | None = None,
+    reach: float | FloatArray | None = None,
     *,
     quick: bool = True,
 ) -> FloatArray:

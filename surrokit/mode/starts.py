@@ -99,19 +99,21 @@ def draw_positions(target: Potential, rng: np.random.Generator, n: int) -> Float
     return centre + spread * rng.uniform(-SPREAD, SPREAD, size=(n, target.dim))
 
 
-def reach_of(target: Potential, starts: FloatArray, mode: FloatArray) -> float | None:
-    """Return how far to look for modes, in spreads, where a ``mode (dim,)`` lies beyond all starts.
+def reach_of(target: Potential, starts: FloatArray, modes: FloatArray) -> FloatArray | None:
+    """Return how far to look for more modes, in spreads (dim,), where one lies beyond all starts.
 
-    Then nothing declared says where modes are, and others may be as far away. None if it lies where
-    :func:`spread_positions` looks anyway, given the same ``starts (m, dim)``.
+    Then nothing declared says where modes are, and others may be half as far away again as ``modes
+    (k, dim)``. None if all lie where :func:`spread_positions` looks anyway, given the same ``starts
+    (m, dim)``.
     """
     if INITIAL in target.capabilities:
         return None
     centre, spread = _centre(target, starts)
-    away = np.where(transform_of(target).between, 0.0, np.abs(mode - centre) / spread)
+    away = np.max(np.abs(modes - centre), axis=0) / spread
+    away = np.where(transform_of(target).between, 0.0, away)
     if not away.max() > 2.0 * SPREAD:
         return None
-    return max(1.5 * float(away.max()), 4.0 * SPREAD)
+    return np.maximum(1.5 * away, 4.0 * SPREAD)
 
 
 def _centre(target: Potential, starts: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +130,7 @@ def spread_positions(
     rng: np.random.Generator,
     n: int,
     starts: FloatArray | None = None,
-    reach: float | None = None,
+    reach: float | FloatArray | None = None,
 ) -> FloatArray:
     """Draw positions farther apart than starts of chains, in the sampling coordinates, (n, dim).
 

@@ -207,12 +207,15 @@ def test_widely_spread_positions_come_in_mirrored_pairs_on_several_scales():
 def test_where_a_mode_lies_beyond_all_starts_others_are_looked_for_as_far_away():
     exact = sk.potential(lambda q: 0.0, parameters={"a": None, "b": None, "p": (2, 3)})
     starts = np.zeros((4, 3))
-    assert reach_of(exact, starts, np.array([4.0, 1.0, 9.0])) is None  # p lies between its bounds
-    reach = reach_of(exact, starts, np.array([30.0, 0.0, 9.0]))
-    assert reach == pytest.approx(45.0)
-    found = spread_positions(exact, np.random.default_rng(1), 400, starts, reach)
-    assert 0.9 * reach < np.abs(found[:, :2]).max() <= reach
-    assert reach_of(exact, starts + 28.0, np.array([30.0, 28.0, 28.0])) is None  # the user's own
+    near, far = np.array([[4.0, 1.0, 9.0], [-30.0, 0.0, 9.0]])  # p lies between its bounds
+    assert reach_of(exact, starts, near[None]) is None
+    reach = reach_of(exact, starts, np.array([near, far]))
+    assert_allclose(reach, [45.0, 8.0, 8.0])
+    found = np.abs(spread_positions(exact, np.random.default_rng(1), 400, starts, reach))
+    assert np.all(found[:, :2].max(axis=0) > 0.9 * reach[:2])
+    assert np.all(found[:, :2] <= reach[:2])
+    own = np.array([[30.0, 28.0, 28.0]])
+    assert reach_of(exact, starts + 28.0, own) is None  # the user's own
 
 
 def test_a_target_that_draws_its_own_starts_has_them_spread_about_their_mean():
