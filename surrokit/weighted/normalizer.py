@@ -342,6 +342,8 @@ def _difference(
 
     centre = at_theirs @ other / len(other)
     scale = np.sqrt(at_theirs @ np.square(other - centre) / len(other))
+    if not scale.all():  # all weight is on one draw, and the error is large without this
+        return 0.0
     theirs = functions((other - centre) / scale)
     mean = at_theirs @ theirs / len(theirs)
     ours, theirs = functions((late - centre) / scale) - mean, theirs - mean

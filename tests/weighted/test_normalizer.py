@@ -133,6 +133,18 @@ def test_a_potential_that_overflows_far_away_is_no_obstacle(rng):
     assert abs(found.value - np.log(2.0 * np.pi)) < 4.0 * found.error
 
 
+def test_a_bridge_by_one_draw_has_a_large_error(rng):
+    """Of the draws on the other side the potential is finite at one alone."""
+    draws, seeds = rng.standard_normal((4, 100, 2)), [np.random.default_rng(1) for _ in range(2)]
+    law = StudentT(centre=np.zeros(2), factor=np.eye(2), degrees=5.0)
+    only = law.draw(200, seeds[0])[7]
+
+    def potential(z):
+        return np.where((z == only).all(axis=1) | np.isin(z, draws).all(axis=1), 0.0, np.inf)
+
+    assert bridge(potential, draws, seeds[1], law=law).error > 0.9
+
+
 def test_draws_that_make_no_bridge_are_told(rng):
     law = Normal(np.eye(2))
     with pytest.raises(ShapeError, match="n at least 8"):
