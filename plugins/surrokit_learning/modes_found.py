@@ -23,6 +23,10 @@ Draws of a normal target lie dim / 2 above it on average; the rest is for surrog
 lies about it.
 """
 
+SAME, HILL = 0.5, 0.05
+"""Nats that ends of searches for one mode may differ by, and nats above both below which a way
+between them leads over no hill."""
+
 HALVINGS = 3
 """Times that a way along a curved valley is halved."""
 
@@ -34,7 +38,7 @@ def same_mode(modes: Modes | None, position: FloatArray, value: float) -> int | 
     """
     for k in range(0 if modes is None else len(modes)):
         assert modes is not None
-        if modes.squares(k, position[None])[0] < 1.0 and abs(value - modes.values[k]) < 0.5:
+        if modes.squares(k, position[None])[0] < 1.0 and abs(value - modes.values[k]) < SAME:
             return k
     return None
 
@@ -56,7 +60,7 @@ def valley_of(
             at = end.position + part * (found.position - end.position)
             with np.errstate(all="ignore"):
                 value = exact.value(at[None])[0]
-            if not value <= max(end.value, found.value) + 0.05:
+            if not value <= max(end.value, found.value) + HILL:
                 break
         else:
             return k, calls
@@ -75,9 +79,9 @@ def curved_valley_of(
     away = np.array([np.linalg.norm(end.position - found.position) for end in ends])
     for k in np.argsort(away, kind="stable"):
         end = ends[int(k)]
-        if away[k] > 5.0 * width or abs(end.value - found.value) > 0.5 or calls >= most:
+        if away[k] > 5.0 * width or abs(end.value - found.value) > SAME or calls >= most:
             continue
-        level = max(end.value, found.value) + 0.05
+        level = max(end.value, found.value) + HILL
         leads, taken = _joins(exact, end.position, found.position, level, most - calls, HALVINGS)
         calls += taken
         if leads:

@@ -21,6 +21,7 @@ from surrokit.potentials import Potential
 from surrokit.surrogate.whitening import cholesky_factor
 from surrokit.types import FloatArray
 from surrokit_learning.modes_found import (
+    SAME,
     WIDE,
     curved_valley_of,
     inverse_curvature,
@@ -118,7 +119,7 @@ class ModeSearch:
         self.led: list[int] = []
         self.calls: list[int] = []
         self._begun = 0  # searches that have begun at a start, and ended
-        self._beside = 0  # gradients of looks for curved valleys where none was
+        self._without_valley = 0  # gradients of looks for curved valleys where there was none
         self.lowest: Mode | None = None
         self.over = self._widened = False
         self._least = LEAST
@@ -197,7 +198,7 @@ class ModeSearch:
     @property
     def _spare(self) -> int:
         limits = self._limits
-        more = limits.spare * self._new + self._astray + self._beside
+        more = limits.spare * self._new + self._astray + self._without_valley
         return int(min(more, max(limits.most - limits.total, 0)))
 
     @property
@@ -324,7 +325,7 @@ class ModeSearch:
                 self._ends.append(found)
                 search.is_news = True
         if ended and led is not None and found is not None:
-            search.is_news |= found.value < self._ends[led].value - 0.5
+            search.is_news |= found.value < self._ends[led].value - SAME
             self._ends[led] = min(self._ends[led], found, key=lambda mode: mode.value)
         self.led.append(-1 if led is None else led)
         self.calls.append(search.calls)
@@ -350,7 +351,10 @@ class ModeSearch:
         if led is None and self._ends:
             covariance = self._covariance_of(found, [search.rows])
             led, more = curved_valley_of(exact, self._ends, found, covariance, most - calls)
-            calls, self._beside = calls + more, self._beside + (more if led is None else 0)
+            calls, self._without_valley = (
+                calls + more,
+                self._without_valley + (more if led is None else 0),
+            )
         search.calls += calls
         return led
 
